@@ -1,0 +1,1 @@
+//! The admission pipeline of spec §5, cheap checks first.

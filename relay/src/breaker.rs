@@ -1,0 +1,1 @@
+//! Skips a direct endpoint that failed.

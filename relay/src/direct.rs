@@ -1,0 +1,1 @@
+//! Direct delivery to an agent's own endpoint.

@@ -1,0 +1,1 @@
+//! The named bounds of this room.

@@ -1,0 +1,1 @@
+//! The service that the hub calls: submit, status.

@@ -1,0 +1,1 @@
+//! Delivery to connected agents: events in, effects out.
