@@ -1,1 +1,3 @@
-//! All integration tests.
+//! All integration tests, in one binary: the real hub from outside, and the rules of the house.
+
+mod tidy;
