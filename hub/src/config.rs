@@ -1,0 +1,67 @@
+//! The settings: what an operator can choose, where the values come from, and what is wrong with them.
+//!
+//! One definition per key (`config/sections.rs`) gives the type, the default and the words; `config/default.toml`
+//! is written from it. Later sources win: defaults, the file, the environment (`AIP_HUB__SECTION__KEY`), the
+//! command line.
+
+mod check;
+mod load;
+mod render;
+mod section;
+mod sections;
+mod value;
+
+use serde::{Deserialize, Serialize};
+
+pub use check::Problems;
+pub use load::{Overrides, load};
+pub use render::{default_toml, to_toml};
+pub use section::{Key, Section};
+pub use sections::{
+    EgressSettings, HttpSettings, HubSettings, LogSettings, ReceiveSettings, RegistrySettings, RelaySettings,
+};
+pub use value::{LogFormat, Registration, Secret};
+
+/// All settings of a hub. `Debug` and `Serialize` show no secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// Who this hub is.
+    pub hub: HubSettings,
+    /// The listeners.
+    pub http: HttpSettings,
+    /// Accepting and keeping envelopes.
+    pub relay: RelaySettings,
+    /// Receiving.
+    pub receive: ReceiveSettings,
+    /// Names and identities.
+    pub registry: RegistrySettings,
+    /// Requests that leave the hub.
+    pub egress: EgressSettings,
+    /// The log.
+    pub log: LogSettings,
+}
+
+impl Settings {
+    /// What `--dev` means: everything open, on this machine, for trying out. A file, the environment and the
+    /// command line still win over it.
+    pub fn development() -> Self {
+        let mut settings = Self::default();
+        settings.hub.development = true;
+        settings.hub.data_dir = "data".into();
+        settings.hub.registration = Registration::Open;
+        settings.egress.allow_http = true;
+        settings.egress.allowed_private_ranges = load::loopback_ranges();
+        settings
+    }
+
+    /// Where the hub is reached from outside, without a slash at its end: `hub.public_url`, or the domain with
+    /// the scheme that fits.
+    pub fn public_url(&self) -> String {
+        if !self.hub.public_url.is_empty() {
+            return self.hub.public_url.trim_end_matches('/').to_owned();
+        }
+        let scheme = if self.hub.development { "http" } else { "https" };
+        format!("{scheme}://{}", self.hub.domain)
+    }
+}
