@@ -1,0 +1,161 @@
+//! The guarded client on reqwest.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use reqwest::header::CONTENT_TYPE;
+use rustls::crypto::{CryptoProvider, ring};
+
+use super::resolver::GuardedResolver;
+use super::{Answer, EgressError, Limits, Outbound, Policy, Resolve};
+use crate::limits::CONNECT_TIMEOUT;
+
+/// What we call ourselves to strangers.
+const USER_AGENT: &str = concat!("aip-hub/", env!("CARGO_PKG_VERSION"));
+
+/// The HTTP client for addresses that a stranger can choose. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct GuardedClient {
+    http: reqwest::Client,
+    policy: Arc<Policy>,
+}
+
+impl GuardedClient {
+    /// Sets the client up. Certificates are verified against the operating system's authorities;
+    /// a machine that has none can still call `http` where that is allowed, and is told so.
+    ///
+    /// # Errors
+    ///
+    /// [`EgressError::Setup`] when the TLS library cannot start.
+    pub fn new(policy: Policy, resolver: Arc<dyn Resolve>) -> Result<Self, EgressError> {
+        install_tls_provider();
+        let policy = Arc::new(policy);
+        let guard = Arc::new(GuardedResolver {
+            resolver,
+            policy: Arc::clone(&policy),
+        });
+        let http = builder(&guard).build().or_else(|error| {
+            tracing::error!(
+                error = %chain(&error),
+                "No certificate authorities were found on this machine, so no https endpoint can \
+                 be called; install the package ca-certificates",
+            );
+            builder(&guard).tls_certs_only([]).build()
+        });
+        match http {
+            Ok(http) => Ok(Self { http, policy }),
+            Err(error) => Err(EgressError::Setup(error.into())),
+        }
+    }
+}
+
+#[async_trait]
+impl Outbound for GuardedClient {
+    async fn post(
+        &self,
+        url: &str,
+        content_type: &'static str,
+        body: Bytes,
+        limits: Limits,
+    ) -> Result<Answer, EgressError> {
+        let url = self.policy.check_url(url)?;
+        let request = self
+            .http
+            .post(url)
+            .header(CONTENT_TYPE, content_type)
+            .timeout(limits.timeout)
+            .body(body);
+        let response = request.send().await.map_err(classify)?;
+        read_answer(response, limits.answer_bytes_max).await
+    }
+}
+
+fn builder(guard: &Arc<GuardedResolver>) -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        .user_agent(USER_AGENT)
+        .dns_resolver(Arc::clone(guard))
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .referer(false)
+        .no_proxy()
+        .connect_timeout(CONNECT_TIMEOUT)
+        // No idle connections: they are sockets that strangers could make us hold, and a POST that
+        // meets a connection in the act of closing cannot be tried again safely.
+        .pool_max_idle_per_host(0)
+}
+
+/// Makes `ring` the provider of TLS unless the process already has one.
+fn install_tls_provider() {
+    if CryptoProvider::get_default().is_none() && ring::default_provider().install_default().is_err() {
+        tracing::debug!("Another part of the process installed a TLS provider first");
+    }
+}
+
+async fn read_answer(mut response: reqwest::Response, bytes_max: usize) -> Result<Answer, EgressError> {
+    let status = response.status().as_u16();
+    let announced = response.content_length().unwrap_or(0);
+    if usize::try_from(announced).map_or(true, |bytes| bytes > bytes_max) {
+        return Err(EgressError::AnswerTooLarge { bytes_max });
+    }
+    let mut body = BytesMut::new();
+    while let Some(chunk) = response.chunk().await.map_err(classify)? {
+        if body.len() + chunk.len() > bytes_max {
+            return Err(EgressError::AnswerTooLarge { bytes_max });
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Answer {
+        status,
+        body: body.freeze(),
+    })
+}
+
+/// Our own words for what reqwest reports; the URL is taken out, since it may hold a secret.
+fn classify(error: reqwest::Error) -> EgressError {
+    if let Some(refusal) = own_error(&error) {
+        return refusal;
+    }
+    if error.is_timeout() {
+        return EgressError::TimedOut;
+    }
+    let connect = error.is_connect();
+    let error = Box::new(error.without_url());
+    if connect {
+        EgressError::ConnectFailed(error)
+    } else {
+        EgressError::Broken(error)
+    }
+}
+
+/// The error that [`GuardedResolver`] gave, if the chain holds one.
+fn own_error(error: &reqwest::Error) -> Option<EgressError> {
+    let mut cause: Option<&(dyn Error + 'static)> = error.source();
+    while let Some(current) = cause {
+        match current.downcast_ref::<EgressError>() {
+            Some(EgressError::AddressRefused(address)) => {
+                return Some(EgressError::AddressRefused(*address));
+            }
+            Some(EgressError::AddressesTooMany) => return Some(EgressError::AddressesTooMany),
+            Some(EgressError::NameUnresolved(_)) => return Some(EgressError::NameUnresolved(None)),
+            _ => cause = current.source(),
+        }
+    }
+    None
+}
+
+/// An error and its causes in one line.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(current) = cause {
+        text.push_str(": ");
+        text.push_str(&current.to_string());
+        cause = current.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,23 @@
+//! The named bounds of this room.
+
+use std::time::Duration;
+
+/// Largest answer body that is read, in bytes (spec §8). A longer one is a failure.
+pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// Longest time for one whole exchange: look-up, connection, TLS, request, answer (spec §8).
+pub const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Longest time for one connection, TLS included; it lies inside the exchange's own limit.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// Longest URL that is called, in bytes.
+pub const URL_BYTES_MAX: usize = 2048;
+
+/// Most addresses that a name may have; the rest of a longer answer is not looked at, and the name
+/// is refused, since an unchecked address must not be reachable.
+pub const ADDRESSES_MAX: usize = 64;
+
+/// Name look-ups that may run at the same time. The operating system's resolver cannot be
+/// interrupted, so this bounds the threads that slow name servers can hold.
+pub const LOOKUPS_MAX: usize = 32;
