@@ -1,0 +1,1 @@
+//! The dedup window over a store.
