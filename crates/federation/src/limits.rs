@@ -8,8 +8,8 @@ pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// Longest time for one whole exchange: look-up, connection, TLS, request, answer (spec §8).
 pub const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Longest time for one connection, TLS included; it lies inside the exchange's own limit.
-pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
+/// Longest time for one connection, TLS included, unless the operator sets another.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Longest URL that is called, in bytes.
 pub const URL_BYTES_MAX: usize = 2048;

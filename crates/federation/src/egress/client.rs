@@ -10,7 +10,6 @@ use rustls::crypto::{CryptoProvider, ring};
 
 use super::resolver::GuardedResolver;
 use super::{Answer, EgressError, Limits, Outbound, Policy, Resolve};
-use crate::limits::CONNECT_TIMEOUT;
 
 /// What we call ourselves to strangers.
 const USER_AGENT: &str = concat!("aip-hub/", env!("CARGO_PKG_VERSION"));
@@ -80,7 +79,7 @@ fn builder(guard: &Arc<GuardedResolver>) -> reqwest::ClientBuilder {
         .retry(reqwest::retry::never())
         .referer(false)
         .no_proxy()
-        .connect_timeout(CONNECT_TIMEOUT)
+        .connect_timeout(guard.policy.connect_timeout)
         // No idle connections: they are sockets that strangers could make us hold, and a POST that
         // meets a connection in the act of closing cannot be tried again safely.
         .pool_max_idle_per_host(0)

@@ -2,32 +2,45 @@
 //! connected to.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
 use ipnet::IpNet;
 use url::{Host, Url};
 
 use super::EgressError;
 use super::address::is_public;
-use crate::limits::URL_BYTES_MAX;
+use crate::limits::{CONNECT_TIMEOUT, URL_BYTES_MAX};
 
 /// What the operator allows beyond the strict default.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
     /// Whether plain `http` URLs may be called.
     pub allow_http: bool,
     /// Address ranges that may be called although they are not public.
-    pub allowed_ranges: Vec<IpNet>,
+    pub allowed_private_ranges: Vec<IpNet>,
+    /// Longest time for one connection, TLS included; the whole exchange has its own limit.
+    pub connect_timeout: Duration,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            allow_http: false,
+            allowed_private_ranges: Vec::new(),
+            connect_timeout: CONNECT_TIMEOUT,
+        }
+    }
 }
 
 impl Policy {
     /// Everything on this machine and `http`: for trying a hub out, never for the public internet.
     pub fn development() -> Self {
+        let v4 = IpNet::new_assert(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), 8);
+        let v6 = IpNet::new_assert(IpAddr::V6(Ipv6Addr::LOCALHOST), 128);
         Self {
             allow_http: true,
-            allowed_ranges: vec![
-                IpNet::new_assert(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), 8),
-                IpNet::new_assert(IpAddr::V6(Ipv6Addr::LOCALHOST), 128),
-            ],
+            allowed_private_ranges: vec![v4, v6],
+            ..Self::default()
         }
     }
 
@@ -65,7 +78,7 @@ impl Policy {
     pub fn check_address(&self, address: IpAddr) -> Result<(), EgressError> {
         let canonical = address.to_canonical();
         let allowed = |range: &IpNet| range.contains(&canonical) || range.contains(&address);
-        if is_public(address) || self.allowed_ranges.iter().any(allowed) {
+        if is_public(address) || self.allowed_private_ranges.iter().any(allowed) {
             Ok(())
         } else {
             Err(EgressError::AddressRefused(address))
@@ -166,7 +179,8 @@ mod tests {
     fn row_61_the_operator_allows_ranges_by_name_and_the_rest_stays_refused() {
         let policy = Policy {
             allow_http: true,
-            allowed_ranges: vec!["10.1.0.0/16".parse().unwrap(), "fd00:1::/32".parse().unwrap()],
+            allowed_private_ranges: vec!["10.1.0.0/16".parse().unwrap(), "fd00:1::/32".parse().unwrap()],
+            ..Policy::default()
         };
         for (url, expected) in [
             ("http://10.1.2.3/", "allowed"),
