@@ -1,1 +1,21 @@
-//! Being built.
+//! The process: HTTP, WebSocket, configuration, wiring, signals, commands.
+//!
+//! Only this room knows the web framework and HTTP; the rooms below hand it values. A request passes
+//! [`front`], reaches one file under [`routes`], which reads with [`extract`], calls one room, and answers; whatever
+//! goes wrong becomes an [`error::ApiError`]. [`app::App`] is what they share, [`server`] binds the listeners.
+
+pub mod app;
+pub mod clock;
+pub mod config;
+pub mod cors;
+pub mod error;
+pub mod extract;
+pub mod front;
+pub mod lifecycle;
+pub mod limits;
+pub mod metrics;
+pub mod openapi;
+pub mod request_id;
+pub mod routes;
+pub mod server;
+pub mod throttle;

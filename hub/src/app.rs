@@ -1,0 +1,116 @@
+//! The state that every handler shares: the rooms, the settings, and what the HTTP side keeps for itself.
+//!
+//! One [`App`] is built at start and handed to both listeners as `web::Data<App>`. There is no global state: a test
+//! builds an `App` of its own from in-memory rooms.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aip_protocol::clock::Clock;
+use aip_protocol::multikey::SigningKey;
+use aip_protocol::name::Domain;
+use aip_registry::Registry;
+use aip_relay::relay::Relay;
+
+use crate::config::{Secret, Settings};
+use crate::cors::Origins;
+use crate::extract::BodyPace;
+use crate::lifecycle::Lifecycle;
+use crate::metrics::Metrics;
+use crate::request_id::RequestIds;
+use crate::routes::discovery::Discovery;
+use crate::routes::resolve::Answers;
+use crate::throttle::Throttle;
+
+/// What [`App::new`] is made of; the wiring at start makes these from the settings.
+#[derive(Debug)]
+pub struct Parts {
+    /// The checked settings.
+    pub settings: Arc<Settings>,
+    /// The domain this hub speaks for.
+    pub domain: Domain,
+    /// The clock of every decision about time.
+    pub clock: Arc<dyn Clock>,
+    /// Who exists.
+    pub registry: Arc<Registry>,
+    /// Envelopes in, envelopes out.
+    pub relay: Arc<Relay>,
+    /// The hub's own signing key.
+    pub hub_key: Arc<SigningKey>,
+    /// The token of the operator's door.
+    pub operator_token: Secret,
+    /// A number that tells this run's request ids from another's.
+    pub run: u32,
+    /// Where the process stands: long waits and sockets end when it closes.
+    pub life: Lifecycle,
+}
+
+/// The shared state of the process.
+#[derive(Debug)]
+pub struct App {
+    /// The checked settings.
+    pub settings: Arc<Settings>,
+    /// The domain this hub speaks for.
+    pub domain: Domain,
+    /// Where the hub is reached from outside, without a slash at its end.
+    pub public_url: String,
+    /// The clock of every decision about time.
+    pub clock: Arc<dyn Clock>,
+    /// Who exists.
+    pub registry: Arc<Registry>,
+    /// Envelopes in, envelopes out.
+    pub relay: Arc<Relay>,
+    /// The hub's own signing key.
+    pub hub_key: Arc<SigningKey>,
+    /// The token of the operator's door.
+    pub operator_token: Secret,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// Makes the ids of requests.
+    pub request_ids: RequestIds,
+    /// Limits per network address.
+    pub throttle: Throttle,
+    /// Web pages that may call this hub.
+    pub origins: Origins,
+    /// Rendered answers of `resolve`.
+    pub answers: Answers,
+    /// The signed discovery document.
+    pub discovery: Discovery,
+    /// Where the process stands: readiness, and when long waits and sockets end.
+    pub life: Lifecycle,
+}
+
+impl App {
+    /// Puts the state together.
+    ///
+    /// # Errors
+    /// Two metrics of one name, which is a bug.
+    pub fn new(parts: Parts) -> Result<Self, prometheus::Error> {
+        let settings = parts.settings;
+        Ok(Self {
+            public_url: settings.public_url(),
+            throttle: Throttle::new(&settings),
+            origins: Origins::new(&settings.http.allowed_origins),
+            answers: Answers::new(settings.registry.cache_agents_max),
+            discovery: Discovery::default(),
+            metrics: Metrics::new()?,
+            request_ids: RequestIds::new(parts.run),
+            settings,
+            domain: parts.domain,
+            clock: parts.clock,
+            registry: parts.registry,
+            relay: parts.relay,
+            hub_key: parts.hub_key,
+            operator_token: parts.operator_token,
+            life: parts.life,
+        })
+    }
+
+    /// How long a body may take.
+    pub fn body_pace(&self) -> BodyPace {
+        BodyPace {
+            grace: Duration::from_secs(self.settings.http.body_timeout_secs),
+            bytes_per_sec_min: self.settings.http.body_bytes_per_sec_min,
+        }
+    }
+}

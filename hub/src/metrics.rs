@@ -1,0 +1,133 @@
+//! What the hub counts, for Prometheus. Labels come from closed lists only: a method, a route's template, a status,
+//! a code. Nothing a stranger chooses becomes a label.
+
+use std::time::Duration;
+
+use actix_web::http::{Method, StatusCode};
+use prometheus::{
+    Encoder as _, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, Opts, Registry, TextEncoder,
+    core::Collector,
+};
+
+/// The media type of the text format.
+pub const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The upper ends of the duration buckets, in seconds.
+const DURATION_BUCKETS_SECS: &[f64] =
+    &[0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+
+/// The counters of the process.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    requests: IntCounterVec,
+    durations: HistogramVec,
+    in_flight: IntGauge,
+    /// Refused or failed requests by code.
+    errors: IntCounterVec,
+}
+
+impl Metrics {
+    /// Registers everything that the HTTP side counts.
+    ///
+    /// # Errors
+    /// Two metrics of one name, which is a bug.
+    pub fn new() -> Result<Self, prometheus::Error> {
+        let registry = Registry::new();
+        let requests = IntCounterVec::new(
+            Opts::new("aip_http_requests_total", "Answered requests"),
+            &["method", "route", "status"],
+        )?;
+        let durations = HistogramVec::new(
+            HistogramOpts::new("aip_http_request_duration_seconds", "Time from the head of a request to that of its answer")
+                .buckets(DURATION_BUCKETS_SECS.to_vec()),
+            &["route"],
+        )?;
+        let in_flight = IntGauge::new("aip_http_requests_in_flight", "Requests being answered")?;
+        let errors = IntCounterVec::new(Opts::new("aip_http_errors_total", "Refusals and failures"), &["code"])?;
+        registry.register(Box::new(requests.clone()))?;
+        registry.register(Box::new(durations.clone()))?;
+        registry.register(Box::new(in_flight.clone()))?;
+        registry.register(Box::new(errors.clone()))?;
+        Ok(Self { registry, requests, durations, in_flight, errors })
+    }
+
+    /// Adds a room's own counters to what [`Metrics::encode`] prints.
+    ///
+    /// # Errors
+    /// A name that is taken.
+    pub fn register(&self, collector: Box<dyn Collector>) -> Result<(), prometheus::Error> {
+        self.registry.register(collector)
+    }
+
+    /// Counts a request as being answered until the value is dropped.
+    pub fn begin(&self) -> InFlight {
+        self.in_flight.inc();
+        InFlight(self.in_flight.clone())
+    }
+
+    /// Counts an answer.
+    pub fn answered(&self, method: &Method, route: &str, status: StatusCode, duration: Duration) {
+        self.requests.with_label_values(&[method_label(method), route, status.as_str()]).inc();
+        self.durations.with_label_values(&[route]).observe(duration.as_secs_f64());
+    }
+
+    /// Counts a refusal or a failure.
+    pub fn erred(&self, code: &str) {
+        self.errors.with_label_values(&[code]).inc();
+    }
+
+    /// Everything in the text format of Prometheus.
+    ///
+    /// # Errors
+    /// A metric without a value, which is a bug.
+    pub fn encode(&self) -> Result<Vec<u8>, prometheus::Error> {
+        let mut text = Vec::new();
+        TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
+        Ok(text)
+    }
+}
+
+/// A request being answered.
+#[derive(Debug)]
+pub struct InFlight(IntGauge);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// A method as a label; a stranger may send any token as a method.
+fn method_label(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "HEAD" => "HEAD",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "PATCH" => "PATCH",
+        "DELETE" => "DELETE",
+        "OPTIONS" => "OPTIONS",
+        _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_and_errors_are_counted_under_closed_labels() {
+        let metrics = Metrics::new().unwrap();
+        let running = metrics.begin();
+        let odd = Method::from_bytes(b"BREW").unwrap();
+        metrics.answered(&odd, "/x/{name}", StatusCode::NOT_FOUND, Duration::from_millis(2));
+        metrics.erred("not_found");
+        let text = String::from_utf8(metrics.encode().unwrap()).unwrap();
+        assert!(text.contains(r#"aip_http_requests_total{method="other",route="/x/{name}",status="404"} 1"#));
+        assert!(text.contains(r#"aip_http_errors_total{code="not_found"} 1"#));
+        assert!(text.contains("aip_http_requests_in_flight 1"));
+        drop(running);
+        assert!(String::from_utf8(metrics.encode().unwrap()).unwrap().contains("aip_http_requests_in_flight 0"));
+    }
+}
