@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use check::Problems;
 pub use load::{Overrides, load};
-pub use render::{default_toml, to_toml};
+pub use render::{commented_toml, default_toml, to_toml};
 pub use section::{Key, Section};
 pub use sections::{
     EgressSettings, HttpSettings, HubSettings, LogSettings, ReceiveSettings, RegistrySettings, RelaySettings,
@@ -49,6 +49,8 @@ impl Settings {
         let mut settings = Self::default();
         settings.hub.development = true;
         settings.hub.data_dir = "data".into();
+        // Any free port, so that several can be tried side by side.
+        settings.http.operator_listen.set_port(0);
         settings.hub.registration = Registration::Open;
         settings.egress.allow_http = true;
         settings.egress.allowed_private_ranges = load::loopback_ranges();

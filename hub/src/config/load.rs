@@ -38,7 +38,7 @@ pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Settings, Prob
     let base = if overrides.dev { Settings::development() } else { Settings::default() };
     let mut figment = Figment::from(Serialized::defaults(&base));
     if let Some(file) = file {
-        if !file.is_file() {
+        if !file.exists() {
             return Err(Problems::one(format!(
                 "the settings file {} does not exist; give another with --config, or make one with `aip-hub init`",
                 file.display()

@@ -31,8 +31,12 @@ pub(super) const SECTIONS: &[SectionText] = &[
     text::<LogSettings>("log"),
 ];
 
+const DEFAULT_HEADER: &str = "\
+# All settings of aip-hub at their defaults. Written by `aip-hub config default`; a test compares.
+#
+";
+
 const HEADER: &str = "\
-# Settings of aip-hub, all at their defaults. Written by `aip-hub config default`; a test compares.
 # A file needs only the keys it changes. The environment wins over the file (AIP_HUB__HTTP__LISTEN for
 # http.listen), the command line over both. `aip-hub config check` tells what is wrong with a file.
 ";
@@ -42,7 +46,15 @@ const HEADER: &str = "\
 /// # Errors
 /// None with the settings of this crate; a value that TOML cannot hold would be one.
 pub fn default_toml() -> Result<String, toml::ser::Error> {
-    Ok(format!("{HEADER}{}", body(&Settings::default(), true)?))
+    Ok(format!("{DEFAULT_HEADER}{}", commented_toml(&Settings::default())?))
+}
+
+/// `settings` as TOML with the comment of every key.
+///
+/// # Errors
+/// A path that is not UTF-8.
+pub fn commented_toml(settings: &Settings) -> Result<String, toml::ser::Error> {
+    Ok(format!("{HEADER}{}", body(settings, true)?))
 }
 
 /// `settings` as TOML without comments, secrets redacted.

@@ -46,6 +46,11 @@ section! {
         pub workers: usize = 0,
         /// Connections held at once, sockets included; further ones wait in the system's queue.
         pub connections_max: usize = 20_000,
+        /// Requests per second from one network address in the long run, at the doors that need no token and no
+        /// envelope (look-ups, challenges, operations). 0: no limit. In development there is none.
+        pub requests_per_sec: u32 = 100,
+        /// Such requests from one network address at once after a pause.
+        pub request_burst: u32 = 1_000,
         /// Time for the head of a request to arrive, in seconds.
         pub header_timeout_secs: u64 = 5,
         /// Time for the body of a request to arrive, in seconds; the least rate adds to it for large bodies.
@@ -149,7 +154,7 @@ section! {
         pub allowed_private_ranges: Vec<IpNet> = Vec::new(),
         /// The largest answer that is read, in bytes.
         pub answer_bytes_max: usize = 64 * 1024,
-        /// Time for a connection to be made, in seconds.
+        /// Time for a connection to be made, TLS included, in seconds.
         pub connect_timeout_secs: u64 = 5,
     }
 }
