@@ -1,0 +1,34 @@
+//! Every bound of the protocol, with its name. Section numbers are those of the specification.
+
+/// Size of an envelope on the wire, in bytes, when the operator sets no other limit (§4).
+pub const ENVELOPE_BYTES_MAX: usize = 256 * 1024;
+/// Size of the canonical bytes of an identity operation (§3).
+pub const OPERATION_BYTES_MAX: usize = 16 * 1024;
+/// Nested arrays and objects in a signed object; the outermost one is level 1 (§2).
+pub const JSON_LEVELS_MAX: usize = 32;
+/// Largest magnitude of an integer in a signed object, 2^53-1 (§2).
+pub const JSON_INT_MAX: i64 = 9_007_199_254_740_991;
+/// Bytes of a name (§1).
+pub const NAME_BYTES_MAX: usize = 63;
+/// Bytes of a domain in A-label form, without the port (RFC 1035).
+pub const DOMAIN_BYTES_MAX: usize = 253;
+/// Longest text that is looked at as a domain, in bytes; longer input is refused unread.
+pub const DOMAIN_INPUT_BYTES_MAX: usize = 1024;
+/// Keys in each list of an operation (§3).
+pub const KEYS_PER_LIST_MAX: usize = 8;
+/// A dropped key stays valid for messages in flight, in seconds (§3).
+pub const KEY_GRACE_SECS: u64 = 900;
+/// Bytes of an envelope's `type` (§4).
+pub const TYPE_BYTES_MAX: usize = 128;
+/// Bytes of `thread` and `reply_to` (§4).
+pub const CORRELATION_BYTES_MAX: usize = 128;
+/// W of §5: how old an envelope may be, in seconds, on top of the tolerance.
+pub const WINDOW_SECS: u64 = 600;
+/// S of §5: how far two clocks may lie apart, in seconds.
+pub const TOLERANCE_SECS: u64 = 300;
+/// An operation's `created_at` lies this close to the hub's clock when admitted, in seconds (§3).
+pub const OPERATION_CLOCK_SECS: u64 = 300;
+/// Characters of a Multikey; both kinds have 48, the range only guards the decoder.
+pub(crate) const MULTIKEY_CHARS_MAX: usize = 60;
+/// Characters of a signature's text form.
+pub(crate) const SIGNATURE_CHARS_MAX: usize = 110;
