@@ -1,5 +1,7 @@
 //! The named bounds of this room.
 
+use std::time::Duration;
+
 // --- the mailbox store ---
 
 /// Pending messages in one mailbox (spec §6), by default.
@@ -46,3 +48,71 @@ pub const WRITER_CACHE_MAX: usize = 131_072;
 pub const DISK_USED_PERCENT_MAX: u8 = 90;
 /// Appends are refused when less is free; 0 switches the check off.
 pub const DISK_FREE_BYTES_MIN: u64 = 1024 * 1024 * 1024;
+
+// --- admission and direct delivery ---
+
+/// Envelopes in one request that sends an array (spec §5), by default.
+pub const SEND_ENVELOPES_MAX: usize = 100;
+/// Bytes of a request that sends an array (spec §5), by default.
+pub const SEND_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Messages a second that a sender may send in the long run (spec §6), by default.
+pub const SENDER_MESSAGES_PER_SEC: u32 = 20;
+/// Messages that a sender may send at once after a pause (spec §6), by default.
+pub const SENDER_BURST_MESSAGES: u32 = 200;
+/// After so many rate checks the full buckets are forgotten: what bounds their memory.
+pub const RATE_SWEEP_CHECKS: u64 = 65_536;
+/// `Retry-After` of a full mailbox: its owner has to come and fetch first.
+pub const FULL_RETRY_SECS: u64 = 60;
+/// How long a direct endpoint may take to answer (spec §5), by default.
+pub const DIRECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Calls to direct endpoints at the same time; a message above that goes to the mailbox at once.
+pub const DIRECT_CALLS_MAX: usize = 64;
+/// Calls to one direct endpoint at the same time; a message above that goes to the mailbox at once.
+pub const DIRECT_CALLS_PER_ENDPOINT_MAX: usize = 8;
+/// How long a failed endpoint is skipped the first time, at most; half of it at least.
+pub const BREAKER_PAUSE_FIRST: Duration = Duration::from_secs(30);
+/// How long a failed endpoint is skipped at most.
+pub const BREAKER_PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
+/// Endpoints that are remembered as failed or are being called; the one due first is forgotten for a new one.
+pub const BREAKER_ENDPOINTS_MAX: usize = 10_000;
+
+// --- sessions ---
+
+/// Messages in flight to one session, when the agent names no number (spec §6).
+pub const CREDIT_DEFAULT: u32 = 64;
+/// Messages in flight to one session, whatever it asks for.
+pub const CREDIT_MAX: u32 = 1_024;
+/// Bytes of envelopes in flight to one session (spec §6); one message alone may be larger.
+pub const IN_FLIGHT_BYTES_MAX: u64 = 1024 * 1024;
+/// Messages that one read for a session brings.
+pub const DELIVERY_MESSAGES_MAX: usize = 256;
+/// Bytes of envelopes that one read for a session brings (one message alone may be larger).
+pub const DELIVERY_BYTES_MAX: u64 = 256 * 1024;
+/// Sessions of one agent that share its mailbox; one more replaces the oldest.
+pub const SHARED_SESSIONS_MAX: usize = 16;
+/// Offers before a message is given up, once they were made in [`SESSIONS_BEFORE_DEAD`] sessions (spec §6).
+pub const ATTEMPTS_MAX: u32 = 8;
+/// Sessions that must have had a message before it is given up (spec §6).
+pub const SESSIONS_BEFORE_DEAD: u32 = 2;
+/// Pauses before a message without an ack is offered again: after the first offer, the second, … (spec §6).
+pub const REDELIVERY_SECS: [u64; 4] = [30, 60, 120, 300];
+/// The longest pause that a `nak` can ask for; a longer one is cut to it.
+pub const NAK_SECS_MAX: u64 = 3_600;
+/// The shortest pause for a message that has had [`ATTEMPTS_MAX`] offers, whatever its `nak` asks for.
+pub const NAK_EXHAUSTED_SECS_MIN: u64 = 30;
+/// Offered messages of one agent that wait for their next offer in no session's hands; beyond, they stay in hand.
+pub const PARKED_MAX: usize = 4_096;
+/// Single sequence numbers in acks that are not durable yet; beyond, a session is not read.
+pub const ACK_BACKLOG_MAX: usize = 4_096;
+/// Messages on their way to the dead letters; beyond, a session is not read.
+pub const BURIALS_MAX: usize = 64;
+/// The pause after the store failed a session.
+pub const STORE_PAUSE_SECS: u64 = 1;
+/// Bytes of a reject's code.
+pub const REJECT_CODE_BYTES_MAX: usize = 64;
+/// The shortest time between two takeovers of one agent's mailbox: two clients that evict each other are damped.
+pub const TAKEOVER_PAUSE_MILLIS: u64 = 1_000;
+/// Status frames that wait for one session; a full queue drops status frames, never messages.
+pub const STATUS_QUEUE_MAX: usize = 64;
+/// Long polls and event streams of one agent at a time.
+pub const READERS_PER_AGENT_MAX: usize = 16;

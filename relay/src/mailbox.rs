@@ -27,12 +27,15 @@ pub use self::types::{
 };
 use crate::dedup::DedupWindow;
 
+mod attempts;
+mod counters;
 mod error;
+mod generations;
 pub(crate) mod keys;
-mod ledger;
 pub mod memory;
-mod records;
-pub mod rocks;
+pub(crate) mod records;
+
+mod rules;
 #[cfg(feature = "testsuite")]
 pub mod suite;
 mod types;

@@ -1,0 +1,22 @@
+//! The fate of a message, for its sender.
+
+use uuid::Uuid;
+
+use super::super::keys::{self, Bucket};
+use super::super::records;
+use super::super::types::StatusRecord;
+use super::super::view::{Family, Txn};
+use super::Parties;
+use crate::limits;
+
+/// Writes a status, in place of an earlier one of the same message.
+///
+/// It lies in the bucket of the acceptance day, so that a later change finds it; once that bucket is due to be dropped
+/// (a dead letter may outlive it) nothing is written any more.
+pub(super) fn put(txn: &mut Txn<'_>, parties: Parties, id: Uuid, record: &StatusRecord) {
+    let accepted_at = keys::nanos(record.accepted_at);
+    if accepted_at.saturating_add(keys::secs(limits::STATUS_SECS)) >= keys::nanos(record.at) {
+        let key = keys::status(Bucket::status(accepted_at), &parties.sender, id, &parties.mailbox);
+        txn.put(Family::Status, key, records::encode_status(record));
+    }
+}

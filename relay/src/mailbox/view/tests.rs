@@ -1,0 +1,1 @@
+//! A batch is read as if committed.
