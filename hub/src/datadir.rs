@@ -48,16 +48,6 @@ pub enum DataDirError {
     /// A restore was interrupted.
     #[error("a restore into {0} did not finish; run `aip-hub restore` again, which begins by clearing what it left")]
     RestoreUnfinished(PathBuf),
-    /// The folder belongs to a hub of another domain.
-    #[error("the data folder {folder} belongs to the hub of {found}, not of {wanted}; a hub cannot change its domain: set hub.domain, or give another folder")]
-    OtherDomain {
-        /// The folder.
-        folder: PathBuf,
-        /// The domain it was made for.
-        found: String,
-        /// The domain of the settings.
-        wanted: String,
-    },
     /// The system says no.
     #[error("{what} {path}: {source}")]
     Io {
@@ -153,11 +143,6 @@ impl DataDir {
         self.root.join("restore-unfinished")
     }
 
-    /// Names the domain that the folder was made for.
-    pub fn domain_file(&self) -> PathBuf {
-        self.root.join("domain")
-    }
-
     fn lock_file(&self) -> PathBuf {
         self.root.join("lock")
     }
@@ -183,24 +168,6 @@ impl DataDir {
         Ok(DataLock(file))
     }
 
-    /// Remembers `domain` at the first start, and refuses another later.
-    ///
-    /// # Errors
-    /// [`DataDirError::OtherDomain`], or the file cannot be read or written.
-    pub fn claim_domain(&self, domain: &str) -> Result<(), DataDirError> {
-        let path = self.domain_file();
-        match read_small(&path) {
-            Ok(found) if found.trim() == domain => Ok(()),
-            Ok(found) => Err(DataDirError::OtherDomain {
-                folder: self.root.clone(),
-                found: found.trim().to_owned(),
-                wanted: domain.to_owned(),
-            }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => write_private(&path, &format!("{domain}\n")),
-            Err(source) => Err(failed("cannot read", &path)(source)),
-        }
-    }
-
     /// The hub's key, made with `rng` at the first start.
     ///
     /// # Errors
@@ -212,6 +179,15 @@ impl DataDir {
             write_private(&path, &key_text(&key))?;
             return Ok(key);
         }
+        self.read_key()
+    }
+
+    /// The hub's key, which must be there.
+    ///
+    /// # Errors
+    /// Others can read the file, it holds no key, or the system says no.
+    pub fn read_key(&self) -> Result<SigningKey, DataDirError> {
+        let path = self.key();
         check_private(&path, 0o600)?;
         let text = read_small(&path).map_err(failed("cannot read", &path))?;
         parse_key(&text).ok_or(DataDirError::KeyInvalid(path))

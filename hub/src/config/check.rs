@@ -168,9 +168,7 @@ impl Settings {
         within(found, "relay.dead_letter_retention_days", relay.dead_letter_retention_days, bound::DAYS);
         within(found, "relay.direct_timeout_secs", relay.direct_timeout_secs, (1, 120));
         within(found, "relay.sweep_interval_secs", relay.sweep_interval_secs, (1, 3_600));
-        if relay.disk_used_percent_max > 100 {
-            found.push("`relay.disk_used_percent_max` is over 100: write a percentage, or 0 to switch it off".to_owned());
-        }
+        within(found, "relay.disk_used_percent_max", relay.disk_used_percent_max, (0, 100));
         if relay.batch_bytes_max < relay.envelope_bytes_max {
             found.push("`relay.batch_bytes_max` is below `relay.envelope_bytes_max`: one envelope must fit".to_owned());
         }

@@ -2,12 +2,14 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+
 use super::*;
 
-fn rng() -> impl CryptoRng {
-    rand::rngs::StdRng::from_seed([7; 32])
+fn rng() -> StdRng {
+    StdRng::from_seed([7; 32])
 }
-use rand::SeedableRng;
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -64,16 +66,6 @@ fn row_47_a_second_process_is_refused_and_told_who_has_the_folder() {
     assert!(error.contains("in use") && error.contains(&std::process::id().to_string()), "{error}");
     drop(held);
     folder.lock().unwrap();
-}
-
-#[test]
-fn a_folder_keeps_its_domain() {
-    let outside = tempfile::tempdir().unwrap();
-    let folder = DataDir::open(outside.path()).unwrap();
-    folder.claim_domain("one.example").unwrap();
-    folder.claim_domain("one.example").unwrap();
-    let error = folder.claim_domain("two.example").unwrap_err().to_string();
-    assert!(error.contains("one.example") && error.contains("two.example"), "{error}");
 }
 
 #[test]

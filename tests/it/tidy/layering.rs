@@ -20,7 +20,7 @@ const OWNED: &[(&str, &[&str])] = &[
     ("actix-ws", &["aip-hub", "aip-bench"]),
     ("rocksdb", &["aip-relay", "aip-bench"]),
     ("sqlx", &["aip-registry", "aip-bench"]),
-    ("reqwest", &["aip-federation", "aip-client", "aip-tests", "aip-bench"]),
+    ("reqwest", &["aip-federation", "aip-client", "aip-hub", "aip-tests", "aip-bench"]),
     ("figment", &["aip-hub"]),
 ];
 

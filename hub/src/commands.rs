@@ -1,0 +1,72 @@
+//! The command line: one file per command under `commands/`, this one picks among them.
+
+mod admin;
+mod backup;
+mod config;
+mod doctor;
+mod health;
+mod init;
+mod keygen;
+mod openapi;
+mod operator;
+mod output;
+mod restore;
+mod serve;
+mod source;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// A hub for autonomous agents: names, and sealed mail for agents that are offline.
+#[derive(Debug, Parser)]
+#[command(name = "aip-hub", version, about, propagate_version = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs the hub
+    Serve(serve::Args),
+    /// Makes the data folder, the hub's key and a settings file
+    Init(init::Args),
+    /// Checks, shows or writes settings
+    #[command(subcommand)]
+    Config(config::Command),
+    /// Makes a new signing key for a hub, or a new operator token
+    Keygen(keygen::Args),
+    /// Looks for what is wrong, and says how to mend it
+    Doctor(doctor::Args),
+    /// Copies everything the hub keeps, also while it runs
+    Backup(backup::Args),
+    /// Puts a backup into an empty data folder
+    Restore(restore::Args),
+    /// Administers the running hub
+    Admin(admin::Args),
+    /// Prints the OpenAPI document
+    Openapi,
+    /// Tells by its exit code whether the running hub takes work
+    Health(health::Args),
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let result = match CommandLine::parse().command {
+        Command::Serve(args) => serve::run(&args),
+        Command::Init(args) => init::run(&args),
+        Command::Config(command) => config::run(&command),
+        Command::Keygen(args) => keygen::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Backup(args) => backup::run(&args),
+        Command::Restore(args) => restore::run(&args),
+        Command::Admin(args) => admin::run(&args),
+        Command::Openapi => openapi::run(),
+        Command::Health(args) => health::run(&args),
+    };
+    result.unwrap_or_else(|error| {
+        output::error(&format!("aip-hub: {error:#}"));
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,174 @@
+//! `aip-hub admin`: agents, quotas and invites of the running hub.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::operator::{Operator, block_on};
+use super::output;
+use super::source::Source;
+use crate::routes::admin::{INVITES_PATH, agent_path, agents_path, invite_path, invites_path};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    source: Source,
+    /// Prints the answers as JSON
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Lists the agents of this hub
+    List,
+    /// Ends sending and receiving of an agent; its mail stays
+    Suspend {
+        /// Its name, such as alice
+        name: String,
+    },
+    /// Lets a suspended agent back in
+    Unsuspend {
+        /// Its name
+        name: String,
+    },
+    /// Sets the mailbox quota of an agent; an option that is left out means the hub's own
+    Quota {
+        /// Its name
+        name: String,
+        /// Unacked messages in its mailbox
+        #[arg(long)]
+        mailbox_messages: Option<u64>,
+        /// Their bytes
+        #[arg(long)]
+        mailbox_bytes: Option<u64>,
+        /// Unacked messages of one sender in it
+        #[arg(long)]
+        sender_messages: Option<u64>,
+    },
+    /// Invites, for hubs that register by invite
+    #[command(subcommand)]
+    Invite(Invite),
+}
+
+#[derive(Debug, Subcommand)]
+enum Invite {
+    /// Makes an invite and prints its code, which is shown only this once
+    Create {
+        /// How many agents it lets in
+        #[arg(long, default_value_t = 1)]
+        uses: u32,
+        /// After how many days it ends; never, if left out
+        #[arg(long)]
+        days: Option<u32>,
+        /// A note for yourself
+        #[arg(long, default_value = "")]
+        note: String,
+    },
+    /// Lists all invites
+    List,
+    /// Ends an invite
+    Revoke {
+        /// Its id, as listed
+        id: String,
+    },
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let (settings, folder) = args.source.hub()?;
+    let operator = Operator::running(&settings, &folder)?;
+    block_on(args.command.carry_out(&operator, args.json))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Command {
+    async fn carry_out(&self, operator: &Operator, as_json: bool) -> anyhow::Result<()> {
+        let change = match self {
+            Self::List => return list(operator, as_json, &agents_path, agent_line).await,
+            Self::Invite(invite) => return invite.carry_out(operator, as_json).await,
+            Self::Suspend { name } => (name, json!({ "standing": "suspended" })),
+            Self::Unsuspend { name } => (name, json!({ "standing": "active" })),
+            Self::Quota { name, mailbox_messages, mailbox_bytes, sender_messages } => (
+                name,
+                json!({ "quota": {
+                    "mailbox_messages": mailbox_messages,
+                    "mailbox_bytes": mailbox_bytes,
+                    "sender_messages": sender_messages,
+                }}),
+            ),
+        };
+        let (name, body) = change;
+        let agent = operator.call(Method::PATCH, &agent_path(name), &body).await?;
+        print(&agent, as_json, agent_line)
+    }
+}
+
+impl Invite {
+    async fn carry_out(&self, operator: &Operator, as_json: bool) -> anyhow::Result<()> {
+        match self {
+            Self::List => list(operator, as_json, &invites_path, invite_line).await,
+            Self::Create { uses, days, note } => {
+                let body = json!({ "uses": uses, "days": days, "note": note });
+                let invite = operator.call(Method::POST, INVITES_PATH, &body).await?;
+                print(&invite, as_json, |invite| text(invite, "code"))
+            }
+            Self::Revoke { id } => {
+                operator.call(Method::DELETE, &invite_path(id), &Value::Null).await?;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Follows the pages to the end; one line an item.
+async fn list(
+    operator: &Operator,
+    as_json: bool,
+    page_path: &dyn Fn(Option<&str>) -> String,
+    line: fn(&Value) -> String,
+) -> anyhow::Result<()> {
+    let mut after: Option<String> = None;
+    loop {
+        let page = operator.get(&page_path(after.as_deref())).await?;
+        for item in page.get("items").and_then(Value::as_array).into_iter().flatten() {
+            print(item, as_json, line)?;
+        }
+        match page.get("next_cursor").and_then(Value::as_str) {
+            Some(next) => after = Some(next.to_owned()),
+            None => return Ok(()),
+        }
+    }
+}
+
+fn print(item: &Value, as_json: bool, line: impl Fn(&Value) -> String) -> anyhow::Result<()> {
+    output::line(&if as_json { item.to_string() } else { line(item) })?;
+    Ok(())
+}
+
+fn agent_line(agent: &Value) -> String {
+    let quota = agent.get("quota").filter(|quota| !quota.is_null()).map_or_else(String::new, |q| format!("  quota {q}"));
+    format!("{:<10} {}  {}{quota}", text(agent, "standing"), text(agent, "registered_at"), text(agent, "name"))
+}
+
+fn invite_line(invite: &Value) -> String {
+    format!(
+        "{}  {:<8} {} of {} uses left  {}",
+        text(invite, "id"),
+        text(invite, "state"),
+        text(invite, "uses_left"),
+        text(invite, "uses_max"),
+        text(invite, "note")
+    )
+}
+
+fn text(value: &Value, member: &str) -> String {
+    match value.get(member) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Null) | None => "-".to_owned(),
+        Some(other) => other.to_string(),
+    }
+}

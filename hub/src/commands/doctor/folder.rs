@@ -1,0 +1,88 @@
+//! The data folder: who can read it, whether its secrets are whole, how much room is left.
+
+use std::path::Path;
+
+use rustix::fs::statvfs;
+
+use super::Finding;
+use crate::config::Settings;
+use crate::datadir::{DataDir, check_private};
+
+pub(super) fn examine(settings: &Settings, folder: &DataDir) -> Vec<Finding> {
+    let mut found = vec![privacy(folder), disk(settings, folder.root())];
+    for secret in [folder.key(), folder.operator_token_file()] {
+        let shown = secret.display();
+        if !secret.exists() {
+            found.push(Finding::Doubtful(format!("{shown} is not there yet; the first start makes it")));
+            continue;
+        }
+        found.push(match check_private(&secret, 0o600) {
+            Ok(()) => Finding::Good(format!("{shown} is for its owner alone")),
+            Err(error) => Finding::Bad(error.to_string()),
+        });
+    }
+    if folder.key().exists() && check_private(&folder.key(), 0o600).is_ok() {
+        found.extend(folder.read_key().err().map(|error| Finding::Bad(error.to_string())));
+    }
+    found
+}
+
+fn privacy(folder: &DataDir) -> Finding {
+    match check_private(folder.root(), 0o700) {
+        Ok(()) => Finding::Good(format!("{} is for its owner alone", folder.root().display())),
+        Err(error) => Finding::Doubtful(error.to_string()),
+    }
+}
+
+fn disk(settings: &Settings, path: &Path) -> Finding {
+    match statvfs(path) {
+        Ok(disk) => {
+            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+            let total = disk.f_blocks.saturating_mul(disk.f_frsize);
+            room(settings, free, total)
+        }
+        Err(error) => Finding::Bad(format!("the disk of {} does not say how full it is: {error}", path.display())),
+    }
+}
+
+/// Compares the room that is left with the bounds at which the hub stops accepting.
+fn room(settings: &Settings, free: u64, total: u64) -> Finding {
+    let relay = &settings.relay;
+    let used_percent = u128::from(total.saturating_sub(free)) * 100 / u128::from(total.max(1));
+    let too_full = relay.disk_used_percent_max > 0 && used_percent >= u128::from(relay.disk_used_percent_max);
+    let too_little = free < relay.disk_free_bytes_min;
+    let text = format!("the disk is {used_percent} % full, {} MiB are free", free / (1024 * 1024));
+    if too_full || too_little {
+        Finding::Bad(format!(
+            "{text}: the hub accepts nothing until there is more room (relay.disk_used_percent_max, \
+             relay.disk_free_bytes_min)"
+        ))
+    } else {
+        Finding::Good(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1024 * 1024 * 1024;
+
+    #[test]
+    fn a_full_disk_is_bad_and_names_its_settings() {
+        let settings = Settings::default();
+        assert!(matches!(room(&settings, 50 * GIB, 100 * GIB), Finding::Good(_)));
+        for (free, total) in [(9 * GIB, 100 * GIB), (GIB / 2, 2 * GIB)] {
+            let Finding::Bad(text) = room(&settings, free, total) else { panic!("{free} of {total}") };
+            assert!(text.contains("relay.disk_free_bytes_min"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_guard_that_is_off_does_not_complain() {
+        let mut settings = Settings::default();
+        settings.relay.disk_used_percent_max = 0;
+        settings.relay.disk_free_bytes_min = 0;
+        assert!(matches!(room(&settings, 0, 100 * GIB), Finding::Good(_)));
+    }
+}

@@ -1,0 +1,41 @@
+//! The stores, while no hub runs: whether they open, and whether what is in them is whole.
+
+use super::Finding;
+use crate::clock;
+use crate::config::Settings;
+use crate::datadir::DataDir;
+use crate::stores::Stores;
+
+pub(super) async fn examine(settings: &Settings, folder: &DataDir) -> Vec<Finding> {
+    if settings.hub.domain.is_empty() {
+        return vec![Finding::Doubtful("the stores were not opened: their domain is not known (hub.domain)".to_owned())];
+    }
+    if !folder.registry().exists() && !folder.store().exists() {
+        return vec![Finding::Good("there are no stores yet; the first start makes them".to_owned())];
+    }
+    let stores = match Stores::open(settings, folder).await {
+        Ok(stores) => stores,
+        Err(error) => return vec![Finding::Bad(format!("{:#}", anyhow::Error::from(error)))],
+    };
+    let mut found = vec![Finding::Good("both stores open".to_owned())];
+    found.push(match stores.registry.check_integrity().await {
+        Ok(problems) if problems.is_empty() => Finding::Good("the registry's database is whole".to_owned()),
+        Ok(problems) => {
+            Finding::Bad(format!("the registry's database is damaged ({}): restore a backup", problems.join("; ")))
+        }
+        Err(error) => Finding::Bad(format!("the registry's database cannot be checked: {error}")),
+    });
+    found.extend(time(&stores));
+    stores.close().await;
+    found
+}
+
+fn time(stores: &Stores) -> Option<Finding> {
+    let mark = stores.mailboxes.clock_high_water()?;
+    let slip = clock::behind(clock::wall(), mark)?;
+    Some(Finding::Bad(format!(
+        "the clock is {} s behind the latest time that the mailboxes have seen ({mark}): set it; until then the hub's \
+         time stands still at that moment",
+        slip.as_secs()
+    )))
+}
