@@ -1,2 +1,55 @@
-//! Starts the command line.
-fn main() {}
+//! Measures the hub against yardsticks that are started in the same run, and prints ratios.
+//!
+//! Every goal runs its two sides in turn, A B A B, for several rounds, and reports the median of the per-round
+//! ratios: absolute figures of a shared machine drift, ratios hold.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a benchmark reads the clock and the process table; it is what it does"
+)]
+#![expect(clippy::print_stdout, reason = "the report is the output of this program")]
+
+mod agents;
+mod goals;
+mod hub;
+mod load;
+mod process;
+mod report;
+mod socket;
+mod yardstick;
+
+use clap::{Parser, Subcommand};
+
+/// Measures the hub and prints ratios; see docs/PERFORMANCE.md.
+#[derive(Debug, Parser)]
+#[command(version, about)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    options: goals::Options,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serves the straw-man hub that the goals compare with; the benchmark starts it itself.
+    Strawman(yardstick::strawman::Options),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Arguments::parse() {
+        Arguments {
+            command: Some(Command::Strawman(options)),
+            ..
+        } => yardstick::strawman::serve(&options),
+        Arguments {
+            command: None,
+            options,
+        } => {
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(2)
+                .enable_all()
+                .build()?;
+            runtime.block_on(goals::run(&options))
+        }
+    }
+}

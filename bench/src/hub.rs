@@ -1,0 +1,140 @@
+//! The hub under measurement, and its straw man, each a process of its own.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use aip_protocol::multikey::SigningKey;
+use aip_protocol::name::Domain;
+use anyhow::{Context, anyhow, bail};
+
+use crate::process::{Running, free_port, wait_for_port};
+
+/// Limits that the goals do not measure are out of the way; everything else is as it ships.
+const SETTINGS: &str = "
+[relay]
+sender_messages_per_sec = 1000000
+sender_burst_messages = 1000000
+mailbox_messages_max = 1000000
+mailbox_bytes_max = 100000000000
+sender_mailbox_messages_max = 1000000
+";
+
+/// A hub process.
+#[derive(Debug)]
+pub(crate) struct Hub {
+    process: Running,
+    /// The port of the public listener.
+    pub(crate) port: u16,
+    /// The domain it serves.
+    pub(crate) domain: Domain,
+    /// From the start of the process to its ready line.
+    pub(crate) ready_after: Duration,
+}
+
+impl Hub {
+    /// Starts the hub beside this program on `folder`, on a free port.
+    pub(crate) fn start(folder: &Path) -> anyhow::Result<Self> {
+        Self::start_at(folder, free_port()?)
+    }
+
+    /// Starts the hub on a port of choice; a data folder belongs to the domain that it was made for.
+    pub(crate) fn start_at(folder: &Path, port: u16) -> anyhow::Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        let settings = folder.join("bench.toml");
+        std::fs::write(&settings, SETTINGS)?;
+        let name = format!("localhost:{port}");
+        let started = Instant::now();
+        let mut process = Running::start(
+            Command::new(beside("aip-hub")?)
+                .args([
+                    "serve",
+                    "--dev",
+                    "--listen",
+                    &format!("127.0.0.1:{port}"),
+                    "--domain",
+                    &name,
+                ])
+                .arg("--config")
+                .arg(&settings)
+                .arg("--data")
+                .arg(folder.join("data"))
+                .stdout(Stdio::piped())
+                .stderr(std::fs::File::create(folder.join("hub.log"))?),
+        )?;
+        let out = process.stdout().context("no standard output")?;
+        let mut lines = BufReader::new(out).lines();
+        loop {
+            match lines.next() {
+                Some(Ok(line)) if line.starts_with("aip-hub ready") => break,
+                Some(Ok(_)) => {}
+                _ => bail!(
+                    "the hub ended: {}",
+                    std::fs::read_to_string(folder.join("hub.log")).unwrap_or_default()
+                ),
+            }
+        }
+        let domain = Domain::parse(&name).map_err(|refusal| anyhow!("{refusal}"))?;
+        Ok(Self {
+            process,
+            port,
+            domain,
+            ready_after: started.elapsed(),
+        })
+    }
+
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+}
+
+/// A straw-man process.
+#[derive(Debug)]
+pub(crate) struct Straw {
+    process: Running,
+    /// Its port.
+    pub(crate) port: u16,
+}
+
+impl Straw {
+    /// Starts a straw man that knows the public part of `key`.
+    pub(crate) fn start(folder: &Path, key: &[u8; 32], dedup: bool) -> anyhow::Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        let port = free_port()?;
+        let public = SigningKey::from_seed(*key);
+        let hex = hex::encode(public.public().as_bytes());
+        let process = Running::start(
+            Command::new(std::env::current_exe()?)
+                .args([
+                    "strawman",
+                    "--port",
+                    &port.to_string(),
+                    "--key",
+                    &hex,
+                    "--dedup",
+                    &dedup.to_string(),
+                ])
+                .arg("--folder")
+                .arg(folder.join("straw"))
+                .stdout(Stdio::null()),
+        )?;
+        wait_for_port(port)?;
+        Ok(Self { process, port })
+    }
+
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+}
+
+/// A program of the same profile.
+fn beside(name: &str) -> anyhow::Result<PathBuf> {
+    let path = std::env::current_exe()?.with_file_name(name);
+    if !path.exists() {
+        bail!("{} is not built: run `make bench`", path.display());
+    }
+    Ok(path)
+}
