@@ -10,6 +10,8 @@ use aip_protocol::clock::Clock;
 use aip_protocol::multikey::SigningKey;
 use aip_protocol::name::Domain;
 use aip_registry::Registry;
+use aip_relay::mailbox::MailboxStore;
+use aip_relay::presence::Presence;
 use aip_relay::relay::Relay;
 
 use crate::config::{Secret, Settings};
@@ -19,6 +21,7 @@ use crate::lifecycle::Lifecycle;
 use crate::metrics::Metrics;
 use crate::request_id::RequestIds;
 use crate::routes::discovery::Discovery;
+use crate::routes::docs::Docs;
 use crate::routes::resolve::Answers;
 use crate::throttle::Throttle;
 
@@ -33,8 +36,12 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// Who exists.
     pub registry: Arc<Registry>,
-    /// Envelopes in, envelopes out.
+    /// Envelopes in.
     pub relay: Arc<Relay>,
+    /// Where envelopes wait.
+    pub store: Arc<dyn MailboxStore>,
+    /// Who is connected.
+    pub presence: Arc<Presence>,
     /// The hub's own signing key.
     pub hub_key: Arc<SigningKey>,
     /// The token of the operator's door.
@@ -58,8 +65,12 @@ pub struct App {
     pub clock: Arc<dyn Clock>,
     /// Who exists.
     pub registry: Arc<Registry>,
-    /// Envelopes in, envelopes out.
+    /// Envelopes in.
     pub relay: Arc<Relay>,
+    /// Where envelopes wait.
+    pub store: Arc<dyn MailboxStore>,
+    /// Who is connected.
+    pub presence: Arc<Presence>,
     /// The hub's own signing key.
     pub hub_key: Arc<SigningKey>,
     /// The token of the operator's door.
@@ -72,6 +83,8 @@ pub struct App {
     pub throttle: Throttle,
     /// Web pages that may call this hub.
     pub origins: Origins,
+    /// The pages and the OpenAPI document.
+    pub docs: Docs,
     /// Rendered answers of `resolve`.
     pub answers: Answers,
     /// The signed discovery document.
@@ -84,8 +97,8 @@ impl App {
     /// Puts the state together.
     ///
     /// # Errors
-    /// Two metrics of one name, which is a bug.
-    pub fn new(parts: Parts) -> Result<Self, prometheus::Error> {
+    /// Two metrics of one name, or a description that JSON cannot hold: bugs.
+    pub fn new(parts: Parts) -> Result<Self, BuildError> {
         let settings = parts.settings;
         Ok(Self {
             public_url: settings.public_url(),
@@ -93,6 +106,7 @@ impl App {
             origins: Origins::new(&settings.http.allowed_origins),
             answers: Answers::new(settings.registry.cache_agents_max),
             discovery: Discovery::default(),
+            docs: Docs::new()?,
             metrics: Metrics::new()?,
             request_ids: RequestIds::new(parts.run),
             settings,
@@ -100,6 +114,8 @@ impl App {
             clock: parts.clock,
             registry: parts.registry,
             relay: parts.relay,
+            store: parts.store,
+            presence: parts.presence,
             hub_key: parts.hub_key,
             operator_token: parts.operator_token,
             life: parts.life,
@@ -113,4 +129,16 @@ impl App {
             bytes_per_sec_min: self.settings.http.body_bytes_per_sec_min,
         }
     }
+}
+
+/// The state could not be put together; a bug, as nothing in it depends on the outside.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// Two metrics of one name.
+    #[error("the counters cannot be set up")]
+    Metrics(#[from] prometheus::Error),
+    /// The OpenAPI document does not print.
+    #[error("the API's description cannot be printed")]
+    Docs(#[from] serde_json::Error),
 }

@@ -11,6 +11,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{ALLOW, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use actix_web::{HttpResponse, ResponseError};
 use aip_protocol::error::{ErrorCode, Refusal};
+use aip_registry::RegistryError;
 use serde_json::{Map, Value};
 
 /// The media type of every error answer.
@@ -119,6 +120,15 @@ fn problem(refusal: &Refusal, request_id: &str, public_url: &str) -> Map<String,
 impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {
         Self(Box::new(Inner { refusal, cause: None, allow: None, closes: false }))
+    }
+}
+
+impl From<RegistryError> for ApiError {
+    fn from(error: RegistryError) -> Self {
+        match error {
+            RegistryError::Refused(refusal) => refusal.into(),
+            RegistryError::Failed(failure) => Self::failed(failure.code(), failure),
+        }
     }
 }
 

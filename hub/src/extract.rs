@@ -118,6 +118,19 @@ pub async fn read_json(app: &App, req: &HttpRequest, payload: web::Payload) -> R
     Ok(Json::parse(&body)?)
 }
 
+/// A member of a body that must be there, and be text.
+///
+/// # Errors
+/// 400 `member_missing` or `member_invalid`, naming the member.
+pub fn text_member<'a>(body: &'a Json, name: &'static str) -> Result<&'a str, ApiError> {
+    let (code, what) = match body.get(name) {
+        Some(Json::Str(text)) => return Ok(text),
+        Some(_) => (ErrorCode::MemberInvalid, "must be text"),
+        None => (ErrorCode::MemberMissing, "is missing"),
+    };
+    Err(Refusal::new(code, format!("The member `{name}` {what}.")).with("member", name).into())
+}
+
 fn refused_by_head(req: &HttpRequest, limit: BodyLimit) -> Option<ApiError> {
     let encoding = header(req, &CONTENT_ENCODING).unwrap_or("identity");
     if !encoding.eq_ignore_ascii_case("identity") {
@@ -209,7 +222,7 @@ pub fn raw_segment<'a>(req: &'a HttpRequest, parameter: &str) -> &'a str {
 pub fn path_name(req: &HttpRequest) -> Result<Name, ApiError> {
     // Decoded by the framework: what it leaves encoded (`%25`, `%2F`) or replaces (no UTF-8) is in no name.
     let segment = req.match_info().get("name").unwrap_or("");
-    Name::parse(segment).map_err(|error| ApiError::from(Refusal::from(error)))
+    Ok(Name::parse(segment)?)
 }
 
 /// The agent that calls, by its token (`Authorization: Bearer`, spec §6).
@@ -230,7 +243,7 @@ impl FromRequest for Caller {
                 ApiError::refused(ErrorCode::TokenInvalid, detail)
             };
             let token = token.ok_or_else(refusal)?;
-            let did = app.registry.authenticate(&token, app.clock.now()).await?;
+            let did = app.registry.authenticate(&token).await?;
             did.map(Self).ok_or_else(refusal)
         })
     }

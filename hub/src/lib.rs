@@ -6,16 +6,21 @@
 
 pub mod app;
 pub mod clock;
+pub mod commands;
 pub mod config;
 pub mod cors;
+pub mod datadir;
 pub mod error;
 pub mod extract;
 pub mod front;
 pub mod lifecycle;
 pub mod limits;
+pub mod logging;
 pub mod metrics;
 pub mod openapi;
+pub mod process;
 pub mod request_id;
 pub mod routes;
 pub mod server;
 pub mod throttle;
+pub mod wiring;

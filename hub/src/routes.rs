@@ -15,8 +15,10 @@ pub mod did;
 pub mod discovery;
 pub mod docs;
 pub mod health;
+pub mod inbox;
 pub mod metrics;
 pub mod resolve;
+pub mod socket;
 
 /// The template of the route that a request matched, for logs, counters and [`crate::extract::raw_segment`].
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +93,17 @@ impl Endpoint {
         self.on("PUT", Method::PUT, handler)
     }
 
+    /// Answers `PATCH`.
+    #[must_use]
+    pub fn patch<F, Args>(self, handler: F) -> Self
+    where
+        F: Handler<Args>,
+        Args: FromRequest + 'static,
+        F::Output: Responder + 'static,
+    {
+        self.on("PATCH", Method::PATCH, handler)
+    }
+
     /// Answers `DELETE`.
     #[must_use]
     pub fn delete<F, Args>(self, handler: F) -> Self
@@ -141,6 +154,8 @@ impl Endpoint {
 pub fn public() -> Vec<Endpoint> {
     [
         resolve::endpoints(),
+        inbox::endpoints(),
+        socket::endpoints(),
         auth::endpoints(),
         agents::endpoints(),
         did::endpoints(),

@@ -1,0 +1,185 @@
+//! The OpenAPI document: made from the handlers' own descriptions, and kept in git as `docs/openapi.json`.
+//!
+//! Error answers all have one shape, so handlers name only the status and the reason; the shape is added here.
+
+use serde::Serialize;
+use utoipa::openapi::path::{Operation, PathItem};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{self, Content, Ref, RefOr, ResponseBuilder};
+use utoipa::{Modify, OpenApi, ToSchema};
+
+use crate::error::PROBLEM_JSON;
+use crate::routes;
+
+/// The name of the scheme for `Authorization: Bearer`, for `security(("token" = []))`.
+pub const TOKEN: &str = "token";
+
+/// What every error answer holds (RFC 9457), beside members of the case.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Problem {
+    /// The page of the error.
+    #[schema(example = "https://hub.example/docs/errors/handle_domain_missing")]
+    pub r#type: String,
+    /// The same for every occurrence of the code.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// A sentence that says what to do.
+    pub detail: String,
+    /// The stable code; `/docs/errors` lists all.
+    #[schema(example = "handle_domain_missing")]
+    pub code: String,
+    /// Ties the answer to the hub's log; also in `X-Request-Id`.
+    pub request_id: String,
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "AIP/1 hub",
+        description = "Names, identities and sealed messages of the agents of one domain. Every error is a problem \
+                       document (RFC 9457) with a stable `code`; every answer carries `X-Request-Id`. Query \
+                       parameters that a path does not know are refused. The protocol itself is \
+                       docs/protocol/aip-v1.md.",
+    ),
+    paths(
+        routes::resolve::get::resolve,
+        routes::resolve::query::resolve_by_query,
+        routes::agents::create::create,
+        routes::agents::operate::operate,
+        routes::agents::history::history,
+        routes::agents::show::show,
+        routes::did::web::did_web,
+        routes::did::resolve::resolve_did,
+        routes::auth::challenge::challenge,
+        routes::auth::token::token,
+        routes::discovery::discovery,
+        routes::health::live::live,
+        routes::health::ready::ready,
+        routes::metrics::metrics,
+        routes::docs::openapi_json::openapi_json,
+        routes::docs::page::page,
+        routes::docs::errors::errors,
+        routes::docs::error::error,
+        routes::docs::style::style,
+        routes::docs::start::start,
+    ),
+    components(schemas(Problem)),
+    tags(
+        (name = "identity", description = "Who an agent is: registration, rotation, resolution (§3)"),
+        (name = "sending", description = "Envelopes in (§5)"),
+        (name = "receiving", description = "Envelopes out (§6)"),
+        (name = "authentication", description = "A token for an agent's own doors (§6)"),
+        (name = "hub", description = "What this hub is (§8)"),
+        (name = "operation", description = "Health and counters"),
+        (name = "administration", description = "The operator's door; not on the public listener"),
+        (name = "documentation", description = "For people and for tools"),
+    ),
+    modifiers(&Tokens, &Problems)
+)]
+struct Document;
+
+/// The document.
+pub fn document() -> openapi::OpenApi {
+    Document::openapi()
+}
+
+/// The document as it lies in `docs/openapi.json`: indented, with a newline at its end. The same every time.
+///
+/// # Errors
+/// A description that JSON cannot hold, which is a bug.
+pub fn json() -> Result<String, serde_json::Error> {
+    Ok(document().to_pretty_json()? + "\n")
+}
+
+/// Declares the scheme of `Authorization: Bearer`.
+struct Tokens;
+
+impl Modify for Tokens {
+    fn modify(&self, document: &mut openapi::OpenApi) {
+        let about = "A token of POST /api/v1/auth/token. It belongs to one agent and lasts an hour.";
+        let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(about)).build();
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme(TOKEN, SecurityScheme::Http(scheme));
+    }
+}
+
+/// Gives every error answer its shape, and every operation an answer for the errors it does not name.
+struct Problems;
+
+impl Modify for Problems {
+    fn modify(&self, document: &mut openapi::OpenApi) {
+        document.paths.paths.values_mut().flat_map(operations).for_each(describe);
+    }
+}
+
+fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete].into_iter().filter_map(Option::as_mut)
+}
+
+fn describe(operation: &mut Operation) {
+    let problem = || Content::new(Some(Ref::from_schema_name("Problem")));
+    for (status, response) in &mut operation.responses.responses {
+        if let RefOr::T(response) = response
+            && (status.starts_with('4') || status.starts_with('5'))
+            && response.content.is_empty()
+        {
+            response.content.insert(PROBLEM_JSON.to_owned(), problem());
+        }
+    }
+    let any = ResponseBuilder::new().description("Any other refusal or failure").content(PROBLEM_JSON, problem());
+    operation.responses.responses.insert("default".to_owned(), any.build().into());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn documented() -> BTreeSet<(String, String)> {
+        let value = serde_json::to_value(document()).unwrap();
+        let paths = value["paths"].as_object().unwrap();
+        let methods = |(path, item): (&String, &serde_json::Value)| {
+            let path = path.clone();
+            item.as_object().unwrap().keys().map(move |m| (path.clone(), m.to_uppercase())).collect::<Vec<_>>()
+        };
+        paths.iter().flat_map(methods).collect()
+    }
+
+    fn served() -> BTreeSet<(String, String)> {
+        let endpoints = routes::public().into_iter().chain(routes::operator());
+        let pairs = |endpoint: routes::Endpoint| {
+            let methods = endpoint.methods().iter().filter(|method| **method != "HEAD");
+            methods.map(|method| (endpoint.path().to_owned(), (*method).to_owned())).collect::<Vec<_>>()
+        };
+        endpoints.flat_map(pairs).collect()
+    }
+
+    #[test]
+    fn every_route_is_documented_and_nothing_else_is() {
+        assert_eq!(served(), documented());
+    }
+
+    #[test]
+    fn the_document_in_git_is_current() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/openapi.json");
+        let kept = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(kept == json().unwrap(), "run `cargo run -p aip-hub -- openapi > docs/openapi.json`");
+    }
+
+    #[test]
+    fn the_document_is_the_same_every_time() {
+        assert_eq!(json().unwrap(), json().unwrap());
+    }
+
+    #[test]
+    fn every_operation_has_a_tag_that_is_described() {
+        let value = serde_json::to_value(document()).unwrap();
+        let tags: BTreeSet<_> = value["tags"].as_array().unwrap().iter().map(|tag| tag["name"].clone().to_string()).collect();
+        for (path, method) in documented() {
+            let tag = &value["paths"][&path][&method.to_lowercase()]["tags"][0];
+            assert!(tags.contains(&tag.to_string()), "{method} {path} has the tag {tag}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Turns the OpenAPI document into the page that people read.
+
+use serde_json::{Map, Value};
+
+use super::{Html, Page};
+
+/// The order of methods on one path.
+const METHODS: &[&str] = &["get", "post", "put", "patch", "delete"];
+/// Where the document keeps its schemas.
+const SCHEMAS: &str = "#/components/schemas/";
+
+/// The API page.
+pub(super) fn render(document: &Value) -> String {
+    let mut html = Html::new();
+    html.raw("<p>").prose(text(&document["info"], "description")).raw(" The same for tools: ");
+    html.link("/openapi.json", "openapi.json").raw(".</p>\n");
+    for tag in document["tags"].as_array().into_iter().flatten() {
+        section(&mut html, document, tag);
+    }
+    html.element("h2", "Objects");
+    for (name, schema) in object(&document["components"]["schemas"]) {
+        html.raw("<h3 id=\"object-").text(name).raw("\"><code>").text(name).raw("</code></h3>\n");
+        html.raw("<p>").prose(text(schema, "description")).raw("</p>\n");
+        members(&mut html, schema);
+    }
+    Page::new("API", html).render()
+}
+
+fn section(html: &mut Html, document: &Value, tag: &Value) {
+    let name = text(tag, "name");
+    html.element("h2", &capitalised(name)).raw("<p>").prose(text(tag, "description")).raw("</p>\n");
+    for (path, item) in object(&document["paths"]) {
+        for method in METHODS {
+            let operation = &item[*method];
+            if operation["tags"][0] == name {
+                operation_of(html, method, path, operation);
+            }
+        }
+    }
+}
+
+fn operation_of(html: &mut Html, method: &str, path: &str, operation: &Value) {
+    html.raw("<h3><code>").text(&method.to_uppercase()).raw(" ").text(path).raw("</code></h3>\n");
+    html.raw("<p><strong>").text(text(operation, "summary")).raw("</strong></p>\n");
+    if !text(operation, "description").is_empty() {
+        html.raw("<p>").prose(text(operation, "description")).raw("</p>\n");
+    }
+    if operation["security"].is_array() {
+        html.raw("<p>Needs <code>Authorization: Bearer</code>.</p>\n");
+    }
+    parameters(html, operation);
+    if operation["requestBody"].is_object() {
+        html.raw("<p>Body: ");
+        content(html, &operation["requestBody"]);
+        html.prose(text(&operation["requestBody"], "description")).raw("</p>\n");
+    }
+    responses(html, operation);
+}
+
+fn parameters(html: &mut Html, operation: &Value) {
+    let Some(parameters) = operation["parameters"].as_array().filter(|p| !p.is_empty()) else { return };
+    html.raw("<table>\n<tr><th>Parameter</th><th>In</th><th>What</th></tr>\n");
+    for parameter in parameters {
+        html.raw("<tr><td><code>").text(text(parameter, "name")).raw("</code></td><td>");
+        html.text(text(parameter, "in")).raw("</td><td>").prose(text(parameter, "description"));
+        if let Some(example) = parameter["example"].as_str() {
+            html.raw(", as in <code>").text(example).raw("</code>");
+        }
+        html.raw("</td></tr>\n");
+    }
+    html.raw("</table>\n");
+}
+
+fn responses(html: &mut Html, operation: &Value) {
+    html.raw("<table>\n<tr><th>Answer</th><th>When</th><th>Content</th></tr>\n");
+    for (status, response) in object(&operation["responses"]) {
+        html.raw("<tr><td>").text(status).raw("</td><td>").prose(text(response, "description")).raw("</td><td>");
+        content(html, response);
+        html.raw("</td></tr>\n");
+    }
+    html.raw("</table>\n");
+}
+
+/// The media types of a body or an answer, each with its object.
+fn content(html: &mut Html, holder: &Value) {
+    for (media_type, content) in object(&holder["content"]) {
+        html.raw("<code>").text(media_type).raw("</code> ");
+        type_of(html, &content["schema"]);
+        html.raw(" ");
+    }
+}
+
+fn members(html: &mut Html, schema: &Value) {
+    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    html.raw("<table>\n<tr><th>Member</th><th>Type</th><th>What</th></tr>\n");
+    for (name, member) in object(&schema["properties"]) {
+        html.raw("<tr><td><code>").text(name).raw("</code></td><td>");
+        type_of(html, member);
+        if !required.contains(&name.as_str()) {
+            html.raw(", may be absent");
+        }
+        html.raw("</td><td>").prose(text(member, "description")).raw("</td></tr>\n");
+    }
+    html.raw("</table>\n");
+}
+
+/// The type of a schema in words, with a link where it is an object of its own.
+fn type_of(html: &mut Html, schema: &Value) {
+    if let Some(name) = schema["$ref"].as_str().and_then(|target| target.strip_prefix(SCHEMAS)) {
+        html.link(&format!("#object-{name}"), name);
+        return;
+    }
+    for key in ["oneOf", "allOf", "anyOf"] {
+        for (at, one) in schema[key].as_array().into_iter().flatten().enumerate() {
+            if at > 0 {
+                html.raw(" or ");
+            }
+            type_of(html, one);
+        }
+    }
+    match &schema["type"] {
+        Value::String(kind) if kind == "array" => {
+            html.raw("list of ");
+            type_of(html, &schema["items"]);
+        }
+        Value::String(kind) => {
+            html.text(kind);
+        }
+        Value::Array(kinds) => {
+            let kinds: Vec<&str> = kinds.iter().filter_map(Value::as_str).collect();
+            html.text(&kinds.join(" or "));
+        }
+        _ => {}
+    }
+}
+
+fn text<'a>(value: &'a Value, member: &str) -> &'a str {
+    value[member].as_str().unwrap_or("")
+}
+
+fn object(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    value.as_object().into_iter().flat_map(Map::iter)
+}
+
+fn capitalised(word: &str) -> String {
+    let mut characters = word.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_and_every_object_is_on_the_page() {
+        let document = serde_json::to_value(crate::openapi::document()).unwrap();
+        let page = render(&document);
+        for (path, item) in object(&document["paths"]) {
+            for method in item.as_object().unwrap().keys() {
+                assert!(page.contains(&format!("<code>{} {path}</code>", method.to_uppercase())), "{method} {path}");
+            }
+        }
+        for (name, _) in object(&document["components"]["schemas"]) {
+            assert!(page.contains(&format!("id=\"object-{name}\"")), "{name}");
+        }
+        assert!(!page.contains("<script"));
+    }
+}

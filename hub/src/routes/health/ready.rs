@@ -1,0 +1,51 @@
+//! `GET /health/ready`: whether the hub takes work: started, not stopping, names readable, messages storable.
+
+use actix_web::web;
+use aip_protocol::error::{ErrorCode, Refusal};
+use aip_relay::mailbox::Health;
+use serde::Serialize;
+use serde_json::json;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::error::ApiError;
+
+/// Seconds after which a load balancer may ask again.
+const RETRY_AFTER_SECS: u64 = 1;
+
+/// The hub takes work.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Ready {
+    /// Always `ready`.
+    #[schema(example = "ready")]
+    pub status: &'static str,
+}
+
+/// Says whether the hub takes work.
+#[utoipa::path(
+    get,
+    path = "/health/ready",
+    tag = "operation",
+    summary = "Whether the hub takes work",
+    description = "503 while it starts or stops, and while a store takes nothing (a full disk, a failed write). \
+                   The member `reason` says which.",
+    responses(
+        (status = 200, description = "It does", body = Ready),
+        (status = 503, description = "It does not"),
+    )
+)]
+pub async fn ready(app: web::Data<App>) -> Result<web::Json<Ready>, ApiError> {
+    let reason = match (app.life.is_closing(), app.life.is_ready(), app.store.health()) {
+        (true, _, _) => "stopping",
+        (_, false, _) => "starting",
+        (_, _, Health::Ready) => match app.registry.list_agents(None, 1).await {
+            Ok(_) => return Ok(web::Json(Ready { status: "ready" })),
+            Err(error) => return Err(ApiError::failed(ErrorCode::Unavailable, error)),
+        },
+        (_, _, Health::DiskFull { .. }) => "disk_full",
+        (_, _, Health::Poisoned { .. }) => "store_failed",
+    };
+    let detail = "The hub takes no work now; ask again shortly.";
+    let refusal = Refusal::new(ErrorCode::Unavailable, detail).with("reason", json!(reason));
+    Err(refusal.retry_after(RETRY_AFTER_SECS).into())
+}
