@@ -2,6 +2,7 @@
 
 use crate::identity::{Operation, RouteMode};
 use crate::json::{Json, Object};
+use crate::multikey::{SealingKey, VerifyingKey};
 
 /// The document of the `did:aip`; `hub_url` is the base URL of the agent's home hub.
 pub fn did_document(operation: &Operation, hub_url: &str) -> Json {
@@ -23,8 +24,8 @@ pub fn did_web_document(operation: &Operation, hub_url: &str) -> Json {
 }
 
 fn document(operation: &Operation, hub_url: &str, id: &str, known_as: Vec<String>) -> Json {
-    let signing: Vec<&str> = operation.keys.signing.iter().map(|key| key.as_str()).collect();
-    let sealing: Vec<&str> = operation.keys.sealing.iter().map(|key| key.as_str()).collect();
+    let signing: Vec<&str> = operation.keys.signing.iter().map(VerifyingKey::as_str).collect();
+    let sealing: Vec<&str> = operation.keys.sealing.iter().map(SealingKey::as_str).collect();
     let ids = |keys: &[&str]| Json::from(keys.iter().map(|key| format!("{id}#{key}")).collect::<Vec<_>>());
     let methods: Vec<Json> = signing
         .iter()

@@ -51,7 +51,7 @@ impl Json {
     /// The canonical bytes (RFC 8785).
     pub fn to_jcs(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(256);
-        write_canonical(&mut out, self);
+        write_compact(&mut out, self);
         out
     }
 
@@ -213,7 +213,7 @@ impl Object {
 
     /// The canonical bytes of the object without the named members, appended to `out`.
     pub fn write_jcs_without(&self, names: &[&str], out: &mut Vec<u8>) {
-        write_canonical(out, &Without { object: self, names });
+        write_compact(out, &Without { object: self, names });
     }
 
     fn find(&self, name: &str) -> Result<usize, usize> {
@@ -221,7 +221,7 @@ impl Object {
     }
 }
 
-/// The one place where canonical bytes are made.
+/// The one place where bytes are made, canonical ones when `value` is [`Json`].
 ///
 /// A compact `serde_json` serialization escapes exactly as RFC 8785 §3.2.2.2 asks, and [`Json`]
 /// holds neither floats nor unsorted members.
@@ -229,7 +229,7 @@ impl Object {
     clippy::expect_used,
     reason = "string keys and a Vec<u8> leave serde_json nothing to fail on"
 )]
-pub(crate) fn write_canonical(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+pub(crate) fn write_compact(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
     serde_json::to_writer(out, value).expect("JSON into memory");
 }
 
@@ -364,9 +364,7 @@ impl TryFrom<u64> for Json {
     type Error = Refusal;
 
     fn try_from(number: u64) -> Result<Self, Refusal> {
-        let json = i64::try_from(number)
-            .map(Self::Int)
-            .unwrap_or(Self::Int(i64::MAX));
+        let json = i64::try_from(number).map_or(Self::Int(i64::MAX), Self::Int);
         json.check().map(|()| json)
     }
 }

@@ -1,6 +1,6 @@
 //! Sealing a body for one recipient key: HPKE base mode (§4, RFC 9180).
 //!
-//! DHKEM(X25519, HKDF-SHA256) `0x0020`, HKDF-SHA256 `0x0001`, ChaCha20Poly1305 `0x0003`. The hub
+//! DHKEM(X25519, HKDF-SHA256) `0x0020`, HKDF-SHA256 `0x0001`, `ChaCha20Poly1305` `0x0003`. The hub
 //! never holds a key that opens a body; only the two clients use this module.
 
 use std::fmt;
@@ -12,6 +12,7 @@ use hpke::{Deserializable as _, HpkeError, Kem, OpModeR, OpModeS, Serializable a
 use rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
 
+use crate::json::write_compact;
 use crate::multikey::{OpeningKey, SealingKey};
 
 /// The suite as `encrypted_body.alg` names it.
@@ -67,12 +68,10 @@ impl Plaintext {
     }
 
     /// The UTF-8 JSON that gets sealed.
-    #[expect(
-        clippy::expect_used,
-        reason = "string keys and memory leave serde_json nothing to fail on"
-    )]
     pub fn to_bytes(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("JSON into memory")
+        let mut bytes = Vec::new();
+        write_compact(&mut bytes, self);
+        bytes
     }
 
     /// Reads an opened body.
@@ -93,22 +92,22 @@ impl fmt::Debug for Plaintext {
 ///
 /// `rng` gives the keying material of the ephemeral key (RFC 9180 §7.1.3): equal bytes give an
 /// equal result, which only test vectors want.
-#[expect(
-    clippy::expect_used,
-    reason = "a SealingKey is no low-order point, and memory ends before the AEAD's limit"
-)]
 pub fn seal(recipient: &SealingKey, aad: &[u8], plaintext: &[u8], rng: &mut impl CryptoRng) -> Sealed {
-    seal_with_info(recipient, INFO, aad, plaintext, rng).expect("a checked key seals")
+    seal_with_info(recipient, INFO, aad, plaintext, rng)
 }
 
+#[expect(
+    clippy::expect_used,
+    reason = "a SealingKey is 32 bytes and no low-order point; memory ends before the AEAD"
+)]
 fn seal_with_info(
     recipient: &SealingKey,
     info: &[u8],
     aad: &[u8],
     plaintext: &[u8],
     rng: &mut impl CryptoRng,
-) -> Result<Sealed, HpkeError> {
-    let recipient = PublicKey::from_bytes(recipient.as_bytes())?;
+) -> Sealed {
+    let recipient = PublicKey::from_bytes(recipient.as_bytes()).expect("32 bytes");
     let (enc, ct) = hpke::single_shot_seal_with_rng::<ChaCha20Poly1305, HkdfSha256, X25519HkdfSha256>(
         &OpModeS::Base,
         &recipient,
@@ -116,11 +115,12 @@ fn seal_with_info(
         plaintext,
         aad,
         rng,
-    )?;
-    Ok(Sealed {
+    )
+    .expect("a checked key seals");
+    Sealed {
         enc: enc.to_bytes().into(),
         ct,
-    })
+    }
 }
 
 /// Opens a sealed body; every way to fail is [`OpenError::Failed`].
@@ -146,3 +146,6 @@ fn open_with_info(
         aad,
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
 use crate::error::{ErrorCode, Refusal};
-use crate::json::{Json, Object, write_canonical};
+use crate::json::{Json, Object, write_compact};
 use crate::limits::SIGNATURE_CHARS_MAX;
 use crate::multikey::{SigningKey, VerifyingKey};
 
@@ -27,6 +27,8 @@ pub enum Tag {
     Hub,
     /// A listing (§9).
     Listing,
+    /// A further kind of object, which brings its own tag, such as `aip/1 receipt`.
+    Other(&'static str),
 }
 
 impl Tag {
@@ -38,6 +40,7 @@ impl Tag {
             Self::Challenge => "aip/1 challenge",
             Self::Hub => "aip/1 hub",
             Self::Listing => "aip/1 listing",
+            Self::Other(tag) => tag,
         }
     }
 }
@@ -166,9 +169,9 @@ fn write_without_sig(object: &Object, out: &mut Vec<u8>) -> usize {
         if out.len() > first {
             out.push(b',');
         }
-        write_canonical(out, name);
+        write_compact(out, name);
         out.push(b':');
-        write_canonical(out, value);
+        write_compact(out, value);
     }
     out.push(b'}');
     sig_at
