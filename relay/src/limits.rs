@@ -116,3 +116,7 @@ pub const TAKEOVER_PAUSE_MILLIS: u64 = 1_000;
 pub const STATUS_QUEUE_MAX: usize = 64;
 /// Long polls and event streams of one agent at a time.
 pub const READERS_PER_AGENT_MAX: usize = 16;
+/// Bytes of envelopes in one answer to a long poll or one read of an event stream (one message alone may be larger).
+pub const READER_BYTES_MAX: usize = 1024 * 1024;
+/// When a redrive into a full mailbox may be tried again.
+pub const REDRIVE_RETRY_SECS: u64 = 30;
