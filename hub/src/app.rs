@@ -4,6 +4,7 @@
 //! builds an `App` of its own from in-memory rooms.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use aip_protocol::clock::Clock;
@@ -13,11 +14,11 @@ use aip_registry::Registry;
 use aip_relay::mailbox::MailboxStore;
 use aip_relay::presence::Presence;
 use aip_relay::relay::Relay;
+use tokio_util::sync::CancellationToken;
 
 use crate::config::{Secret, Settings};
 use crate::cors::Origins;
 use crate::extract::BodyPace;
-use crate::lifecycle::Lifecycle;
 use crate::metrics::Metrics;
 use crate::request_id::RequestIds;
 use crate::routes::discovery::Discovery;
@@ -48,8 +49,8 @@ pub struct Parts {
     pub operator_token: Secret,
     /// A number that tells this run's request ids from another's.
     pub run: u32,
-    /// Where the process stands: long waits and sockets end when it closes.
-    pub life: Lifecycle,
+    /// Cancelled when the hub starts to stop: long waits and sockets end then.
+    pub stop: CancellationToken,
 }
 
 /// The shared state of the process.
@@ -89,8 +90,10 @@ pub struct App {
     pub answers: Answers,
     /// The signed discovery document.
     pub discovery: Discovery,
-    /// Where the process stands: readiness, and when long waits and sockets end.
-    pub life: Lifecycle,
+    /// Whether the hub takes new work.
+    pub serving: Serving,
+    /// Cancelled when the hub starts to stop.
+    pub stop: CancellationToken,
 }
 
 impl App {
@@ -109,6 +112,7 @@ impl App {
             docs: Docs::new()?,
             metrics: Metrics::new()?,
             request_ids: RequestIds::new(parts.run),
+            serving: Serving::default(),
             settings,
             domain: parts.domain,
             clock: parts.clock,
@@ -118,7 +122,7 @@ impl App {
             presence: parts.presence,
             hub_key: parts.hub_key,
             operator_token: parts.operator_token,
-            life: parts.life,
+            stop: parts.stop,
         })
     }
 
@@ -141,4 +145,22 @@ pub enum BuildError {
     /// The OpenAPI document does not print.
     #[error("the API's description cannot be printed")]
     Docs(#[from] serde_json::Error),
+}
+
+/// Whether the hub takes new work. Readiness says so to a load balancer; nothing else depends on it.
+#[derive(Debug, Default)]
+pub struct Serving {
+    draining: AtomicBool,
+}
+
+impl Serving {
+    /// From now on the hub is not ready: it finishes what it has and stops.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::Release);
+    }
+
+    /// Whether [`Serving::drain`] was called.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
 }

@@ -124,8 +124,8 @@ fn record(app: &App, id: RequestId, req: &HttpRequest, status: StatusCode, durat
     app.metrics.answered(req.method(), route, status, duration);
     tracing::debug!(
         target: "aip_hub::access",
-        request.id = %id,
         method = %req.method(),
+        request.id = %id,
         route,
         status = status.as_u16(),
         duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX),

@@ -124,7 +124,7 @@ fn describe(operation: &mut Operation) {
             && (status.starts_with('4') || status.starts_with('5'))
             && response.content.is_empty()
         {
-            response.content.insert(PROBLEM_JSON.to_owned(), problem());
+            response.content.insert(PROBLEM_JSON.to_owned(), problem().into());
         }
     }
     let any = ResponseBuilder::new().description("Any other refusal or failure").content(PROBLEM_JSON, problem());

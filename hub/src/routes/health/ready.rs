@@ -1,4 +1,4 @@
-//! `GET /health/ready`: whether the hub takes work: started, not stopping, names readable, messages storable.
+//! `GET /health/ready`: whether the hub takes work: not stopping, names readable, messages storable.
 
 use actix_web::web;
 use aip_protocol::error::{ErrorCode, Refusal};
@@ -27,7 +27,7 @@ pub struct Ready {
     path = "/health/ready",
     tag = "operation",
     summary = "Whether the hub takes work",
-    description = "503 while it starts or stops, and while a store takes nothing (a full disk, a failed write). \
+    description = "503 while it stops, and while a store takes nothing (a full disk, a failed write). \
                    The member `reason` says which.",
     responses(
         (status = 200, description = "It does", body = Ready),
@@ -35,15 +35,15 @@ pub struct Ready {
     )
 )]
 pub async fn ready(app: web::Data<App>) -> Result<web::Json<Ready>, ApiError> {
-    let reason = match (app.life.is_closing(), app.life.is_ready(), app.store.health()) {
-        (true, _, _) => "stopping",
-        (_, false, _) => "starting",
-        (_, _, Health::Ready) => match app.registry.list_agents(None, 1).await {
+    let stopping = app.serving.is_draining() || app.stop.is_cancelled();
+    let reason = match (stopping, app.store.health()) {
+        (true, _) => "stopping",
+        (false, Health::Ready) => match app.registry.list_agents(None, 1).await {
             Ok(_) => return Ok(web::Json(Ready { status: "ready" })),
             Err(error) => return Err(ApiError::failed(ErrorCode::Unavailable, error)),
         },
-        (_, _, Health::DiskFull { .. }) => "disk_full",
-        (_, _, Health::Poisoned { .. }) => "store_failed",
+        (false, Health::DiskFull { .. }) => "disk_full",
+        (false, Health::Poisoned { .. }) => "store_failed",
     };
     let detail = "The hub takes no work now; ask again shortly.";
     let refusal = Refusal::new(ErrorCode::Unavailable, detail).with("reason", json!(reason));
