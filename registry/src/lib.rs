@@ -1,1 +1,34 @@
-//! Being built.
+//! Who exists: agents and their identity histories, challenges and tokens, invites (spec §1, §3, §6).
+//!
+//! [`Registry`] is the front that the hub talks to. It parses and judges what strangers send, keeps
+//! resolved agents in a bounded cache, and leaves storage to two seams: [`Directory`] (agents and
+//! histories) and [`Grants`] (tokens and invites). Each has an implementation in memory
+//! ([`MemoryStore`]) and one in SQL ([`SqlStore`]), held together by one contract suite
+//! (`testsuite`, a feature).
+//!
+//! A refusal is a value that goes back to the caller ([`RegistryError::Refused`]); a failure of a
+//! store is an error for the operator's log ([`StoreError`]).
+
+pub mod agent;
+pub mod config;
+pub mod directory;
+pub mod error;
+pub mod grants;
+pub mod limits;
+mod memory;
+mod registry;
+pub mod secret;
+mod sql;
+#[cfg(feature = "testsuite")]
+pub mod testsuite;
+
+pub use agent::{Agent, AgentSummary, QuotaOverride, Standing};
+pub use config::{Policy, RegistryConfig};
+pub use directory::Directory;
+pub use error::{RegistryError, StoreError};
+pub use grants::Grants;
+pub use memory::MemoryStore;
+pub use registry::{
+    Challenge, HistoryPage, IssuedToken, NewInvite, Operated, Registered, Registry, Seams, SocketChallenge,
+};
+pub use sql::SqlStore;

@@ -1,0 +1,98 @@
+//! Resolved agents in memory, never older than what was last answered.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aip_protocol::name::{Did, Domain};
+use moka::future::Cache;
+use moka::ops::compute::{CompResult, Op};
+
+use crate::agent::Agent;
+use crate::directory::Directory;
+use crate::error::StoreError;
+use crate::limits::{CACHE_SECS, CACHED_AGENT_BYTES};
+
+/// The cache in front of a directory. Also remembers, as `None`, that a name is free.
+///
+/// Loading and forgetting the same agent take turns, so that a load that began before a change can
+/// never put the older state back after it. A failed load is remembered by nobody.
+#[derive(Debug, Clone)]
+pub(super) struct AgentCache {
+    domain: Domain,
+    directory: Arc<dyn Directory>,
+    agents: Cache<Did, Option<Arc<Agent>>>,
+}
+
+impl AgentCache {
+    pub(super) fn new(domain: Domain, directory: Arc<dyn Directory>, agents_max: u64) -> Self {
+        let agents = Cache::builder()
+            .max_capacity(agents_max)
+            .weigher(|_, agent: &Option<Arc<Agent>>| weight(agent.as_deref()))
+            .time_to_live(Duration::from_secs(CACHE_SECS))
+            .build();
+        Self {
+            domain,
+            directory,
+            agents,
+        }
+    }
+
+    /// The agent with this DID; `None` if there is none here.
+    pub(super) async fn get(&self, did: &Did) -> Result<Option<Arc<Agent>>, StoreError> {
+        if let Some(agent) = self.agents.get(did).await {
+            return Ok(agent);
+        }
+        let handle = did.handle();
+        if handle.domain != self.domain {
+            return Ok(None);
+        }
+        let load = |cached: Option<moka::Entry<Did, Option<Arc<Agent>>>>| async move {
+            if cached.is_some() {
+                return Ok(Op::Nop);
+            }
+            let record = self.directory.get(&handle.name).await?;
+            let agent = record
+                .map(|record| Agent::from_record(&handle.name, &record))
+                .transpose()?;
+            Ok::<_, StoreError>(Op::Put(agent.map(Arc::new)))
+        };
+        Ok(
+            match self.agents.entry_by_ref(did).and_try_compute_with(load).await? {
+                CompResult::Inserted(entry)
+                | CompResult::ReplacedWith(entry)
+                | CompResult::Unchanged(entry) => entry.into_value(),
+                CompResult::StillNone(_) | CompResult::Removed(_) => None,
+            },
+        )
+    }
+
+    /// Runs a change of one agent and forgets what was known about it, whether or not the caller
+    /// stays to hear the outcome.
+    pub(super) async fn change<T, F>(&self, did: &Did, change: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        let (cache, did) = (self.clone(), did.clone());
+        let task = tokio::spawn(async move {
+            let outcome = change.await;
+            cache.forget(did).await;
+            outcome
+        });
+        task.await
+            .unwrap_or_else(|error| Err(StoreError::OutcomeUnknown(Arc::new(error))))
+    }
+
+    async fn forget(&self, did: Did) {
+        self.agents
+            .entry(did)
+            .and_compute_with(|_| std::future::ready(Op::Remove))
+            .await;
+    }
+}
+
+/// A typical agent weighs 1; one with long operations as many as it takes the room of.
+fn weight(agent: Option<&Agent>) -> u32 {
+    let parts = agent.map_or(0, |agent| agent.history_bytes / CACHED_AGENT_BYTES);
+    u32::try_from(parts).unwrap_or(u32::MAX).saturating_add(1)
+}

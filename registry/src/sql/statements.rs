@@ -1,0 +1,74 @@
+//! Every SQL text of the room, in one place and in the words that all dialects share.
+
+/// A name is claimed once; who comes second changes no row.
+pub(super) const CLAIM_NAME: &str = "INSERT INTO agents (name, head, seq, standing, registered_at_ms, invite) \
+     VALUES ($1, $2, $3, 'active', $4, $5) ON CONFLICT (name) DO NOTHING";
+
+/// Takes back a claim of the same transaction.
+pub(super) const UNCLAIM_NAME: &str = "DELETE FROM agents WHERE name = $1";
+
+pub(super) const ADD_OPERATION: &str =
+    "INSERT INTO operations (name, seq, operation, admitted_at_ms) VALUES ($1, $2, $3, $4)";
+
+/// Moves the head, if it is the one the operation was made for.
+pub(super) const MOVE_HEAD: &str = "UPDATE agents SET head = $3, seq = $4, deactivated_at_ms = $5 \
+     WHERE name = $1 AND head = $2";
+
+pub(super) const GET_AGENT: &str = "SELECT o.operation, a.standing, a.registered_at_ms, \
+     a.mailbox_messages, a.mailbox_bytes, a.sender_messages \
+     FROM agents a JOIN operations o ON o.name = a.name WHERE a.name = $1 ORDER BY o.seq";
+
+pub(super) const GET_HISTORY: &str =
+    "SELECT operation FROM operations WHERE name = $1 AND seq >= $2 ORDER BY seq LIMIT $3";
+
+pub(super) const LIST_AGENTS: &str = "SELECT name, head, seq, standing, registered_at_ms, deactivated_at_ms, \
+     invite, mailbox_messages, mailbox_bytes, sender_messages \
+     FROM agents WHERE name > $1 ORDER BY name LIMIT $2";
+
+pub(super) const SET_STANDING: &str = "UPDATE agents SET standing = $2 WHERE name = $1";
+
+pub(super) const SET_QUOTA: &str = "UPDATE agents SET mailbox_messages = $2, mailbox_bytes = $3, \
+     sender_messages = $4 WHERE name = $1";
+
+pub(super) const COUNT_ALL: &str = "SELECT (SELECT COUNT(*) FROM agents) AS agents, \
+     (SELECT COUNT(*) FROM agents WHERE standing = 'suspended') AS suspended, \
+     (SELECT COUNT(*) FROM agents WHERE deactivated_at_ms IS NOT NULL) AS deactivated, \
+     (SELECT COUNT(*) FROM tokens) AS tokens, (SELECT COUNT(*) FROM invites) AS invites";
+
+/// One winner: who comes second changes no row.
+pub(super) const SPEND_CHALLENGE: &str = "INSERT INTO spent_challenges (hash, expires_at_ms) VALUES ($1, $2) \
+     ON CONFLICT (hash) DO NOTHING";
+
+pub(super) const ADD_TOKEN: &str =
+    "INSERT INTO tokens (hash, name, kid, issued_at_ms, expires_at_ms) VALUES ($1, $2, $3, $4, $5)";
+
+pub(super) const DROP_OLDEST_TOKENS: &str = "DELETE FROM tokens WHERE name = $1 AND hash NOT IN \
+     (SELECT hash FROM tokens WHERE name = $1 ORDER BY issued_at_ms DESC, hash DESC LIMIT $2)";
+
+pub(super) const FIND_TOKEN: &str =
+    "SELECT hash, name, kid, issued_at_ms, expires_at_ms FROM tokens WHERE hash = $1";
+
+pub(super) const ADD_INVITE: &str = "INSERT INTO invites \
+     (id, hash, note, uses_max, uses_left, created_at_ms, expires_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7)";
+
+/// Uses an invite once, if it is good now.
+pub(super) const REDEEM_INVITE: &str = "UPDATE invites SET uses_left = uses_left - 1 \
+     WHERE hash = $1 AND uses_left > 0 AND revoked_at_ms IS NULL \
+     AND (expires_at_ms IS NULL OR expires_at_ms > $2)";
+
+pub(super) const LIST_INVITES: &str = "SELECT id, note, uses_max, uses_left, created_at_ms, expires_at_ms, \
+     revoked_at_ms FROM invites WHERE id > $1 ORDER BY id LIMIT $2";
+
+pub(super) const REVOKE_INVITE: &str =
+    "UPDATE invites SET revoked_at_ms = $2 WHERE id = $1 AND revoked_at_ms IS NULL";
+
+pub(super) const SWEEP_TOKENS: &str = "DELETE FROM tokens WHERE hash IN \
+     (SELECT hash FROM tokens WHERE expires_at_ms <= $1 LIMIT $2)";
+
+pub(super) const SWEEP_CHALLENGES: &str = "DELETE FROM spent_challenges WHERE hash IN \
+     (SELECT hash FROM spent_challenges WHERE expires_at_ms <= $1 LIMIT $2)";
+
+pub(super) const GET_FACT: &str = "SELECT value FROM hub_facts WHERE key = $1";
+
+pub(super) const ADD_FACT: &str =
+    "INSERT INTO hub_facts (key, value) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING";

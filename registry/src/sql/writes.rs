@@ -1,0 +1,188 @@
+//! The changes: what each one runs inside the writer's transaction.
+//!
+//! A change decides by how many rows a statement touched, never by reading first, so that it is also
+//! right where several hubs write to one database. One that refuses leaves no row behind.
+
+use aip_protocol::name::Name;
+use aip_protocol::time::Timestamp;
+use sqlx::AnyConnection;
+
+use super::rows::{standing_text, to_i64};
+use super::statements;
+use super::writer::Write;
+use crate::directory::{AgentChange, AppendOutcome, CreateOutcome, NewAgent, NextOperation, StoredOperation};
+use crate::grants::{InviteGrant, InviteId, TokenGrant, TokenOutcome};
+use crate::limits::TOKENS_PER_AGENT_MAX;
+use crate::secret::SecretHash;
+
+impl Write for NewAgent {
+    type Outcome = CreateOutcome;
+
+    async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<CreateOutcome> {
+        let claim = sqlx::query(statements::CLAIM_NAME)
+            .bind(self.name.as_str())
+            .bind(self.operation.hash.as_str())
+            .bind(to_i64(self.operation.seq))
+            .bind(self.registered_at.unix_millis())
+            .bind(self.invite.map(|hash| InviteId::of(hash).to_string()));
+        if claim.execute(&mut *conn).await?.rows_affected() == 0 {
+            return Ok(CreateOutcome::Exists);
+        }
+        if let Some(invite) = self.invite
+            && !redeem(conn, invite, self.registered_at).await?
+        {
+            sqlx::query(statements::UNCLAIM_NAME)
+                .bind(self.name.as_str())
+                .execute(conn)
+                .await?;
+            return Ok(CreateOutcome::InviteRefused);
+        }
+        add_operation(conn, &self.name, &self.operation, self.registered_at).await?;
+        Ok(CreateOutcome::Created)
+    }
+}
+
+impl Write for NextOperation {
+    type Outcome = AppendOutcome;
+
+    async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<AppendOutcome> {
+        let Some(prev) = &self.operation.prev else {
+            return Ok(AppendOutcome::Stale);
+        };
+        let moved = sqlx::query(statements::MOVE_HEAD)
+            .bind(self.name.as_str())
+            .bind(prev.as_str())
+            .bind(self.operation.hash.as_str())
+            .bind(to_i64(self.operation.seq))
+            .bind(self.operation.deactivates.then(|| self.admitted_at.unix_millis()));
+        if moved.execute(&mut *conn).await?.rows_affected() == 0 {
+            return Ok(AppendOutcome::Stale);
+        }
+        add_operation(conn, &self.name, &self.operation, self.admitted_at).await?;
+        Ok(AppendOutcome::Appended)
+    }
+}
+
+async fn redeem(conn: &mut AnyConnection, invite: SecretHash, now: Timestamp) -> sqlx::Result<bool> {
+    let redeem = sqlx::query(statements::REDEEM_INVITE)
+        .bind(invite.to_hex())
+        .bind(now.unix_millis());
+    Ok(redeem.execute(conn).await?.rows_affected() == 1)
+}
+
+async fn add_operation(
+    conn: &mut AnyConnection,
+    name: &Name,
+    operation: &StoredOperation,
+    now: Timestamp,
+) -> sqlx::Result<()> {
+    let add = sqlx::query(statements::ADD_OPERATION)
+        .bind(name.as_str())
+        .bind(to_i64(operation.seq))
+        .bind(operation.json.as_str())
+        .bind(now.unix_millis());
+    add.execute(conn).await.map(drop)
+}
+
+/// What an operator sets.
+pub(super) struct Update {
+    pub(super) name: Name,
+    pub(super) change: AgentChange,
+}
+
+impl Write for Update {
+    type Outcome = bool;
+
+    async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<bool> {
+        let set = match self.change {
+            AgentChange::Standing(standing) => sqlx::query(statements::SET_STANDING)
+                .bind(self.name.as_str())
+                .bind(standing_text(standing)),
+            AgentChange::Quota(quota) => sqlx::query(statements::SET_QUOTA)
+                .bind(self.name.as_str())
+                .bind(quota.mailbox_messages.map(to_i64))
+                .bind(quota.mailbox_bytes.map(to_i64))
+                .bind(quota.sender_messages.map(to_i64)),
+        };
+        Ok(set.execute(conn).await?.rows_affected() == 1)
+    }
+}
+
+impl Write for TokenGrant {
+    type Outcome = TokenOutcome;
+
+    async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<TokenOutcome> {
+        let spend = sqlx::query(statements::SPEND_CHALLENGE)
+            .bind(self.challenge.to_hex())
+            .bind(self.challenge_kept_until.unix_millis());
+        if spend.execute(&mut *conn).await?.rows_affected() == 0 {
+            return Ok(TokenOutcome::ChallengeSpent);
+        }
+        let add = sqlx::query(statements::ADD_TOKEN)
+            .bind(self.token.to_hex())
+            .bind(self.record.name.as_str())
+            .bind(self.record.kid.as_str())
+            .bind(self.record.issued_at.unix_millis())
+            .bind(self.record.expires_at.unix_millis());
+        add.execute(&mut *conn).await?;
+        let drop_oldest = sqlx::query(statements::DROP_OLDEST_TOKENS)
+            .bind(self.record.name.as_str())
+            .bind(i64::from(TOKENS_PER_AGENT_MAX));
+        drop_oldest.execute(conn).await?;
+        Ok(TokenOutcome::Issued)
+    }
+}
+
+impl Write for InviteGrant {
+    type Outcome = ();
+
+    async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<()> {
+        let add = sqlx::query(statements::ADD_INVITE)
+            .bind(InviteId::of(self.hash).to_string())
+            .bind(self.hash.to_hex())
+            .bind(self.note.as_str())
+            .bind(i64::from(self.uses))
+            .bind(i64::from(self.uses))
+            .bind(self.created_at.unix_millis())
+            .bind(self.expires_at.map(Timestamp::unix_millis));
+        add.execute(conn).await.map(drop)
+    }
+}
+
+/// The end of an invite.
+pub(super) struct Revoke {
+    pub(super) id: InviteId,
+    pub(super) now: Timestamp,
+}
+
+impl Write for Revoke {
+    type Outcome = bool;
+
+    async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<bool> {
+        let revoke = sqlx::query(statements::REVOKE_INVITE)
+            .bind(self.id.as_str())
+            .bind(self.now.unix_millis());
+        Ok(revoke.execute(conn).await?.rows_affected() == 1)
+    }
+}
+
+/// Removes what is over.
+pub(super) struct Sweep {
+    pub(super) now: Timestamp,
+    pub(super) limit: u32,
+}
+
+impl Write for Sweep {
+    type Outcome = u64;
+
+    async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<u64> {
+        let mut removed = 0;
+        for statement in [statements::SWEEP_TOKENS, statements::SWEEP_CHALLENGES] {
+            let sweep = sqlx::query(statement)
+                .bind(self.now.unix_millis())
+                .bind(i64::from(self.limit));
+            removed += sweep.execute(&mut *conn).await?.rows_affected();
+        }
+        Ok(removed)
+    }
+}
