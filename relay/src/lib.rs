@@ -4,7 +4,9 @@
 
 pub mod admission;
 pub mod breaker;
+pub mod dedup;
 pub mod direct;
+pub mod inbox;
 pub mod limits;
 pub mod mailbox;
 pub mod presence;
