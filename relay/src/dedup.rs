@@ -48,7 +48,8 @@ pub enum Seen {
 #[async_trait]
 pub trait DedupWindow: Send + Sync {
     /// What is known of `key` at `now`; `None` means: not accepted, or forgotten by now.
-    async fn seen(&self, key: [u8; 16], digest: [u8; 32], now: Timestamp) -> Result<Option<Seen>, StoreError>;
+    async fn seen(&self, key: [u8; 16], digest: [u8; 32], now: Timestamp)
+    -> Result<Option<Seen>, StoreError>;
 
     /// Remembers, unless the key is known already: then says so and changes nothing. Durable when it returns.
     /// Of many concurrent calls with one key exactly one gets `None`.

@@ -21,9 +21,9 @@ use uuid::Uuid;
 
 pub use self::error::StoreError;
 pub use self::types::{
-    AckOutcome, Acked, Append, AppendOutcome, Attempt, Cursor, DeadLetter, Epoch, Fetch, Full, Health, MailboxId,
-    MailboxState, Quota, Redrive, RedriveOutcome, Route, Select, Settled, Status, StatusRecord, StoreStats,
-    StoredMessage, Swept,
+    AckOutcome, Acked, Append, AppendOutcome, Attempt, Cursor, DeadLetter, Epoch, Fetch, Full, Health,
+    MailboxId, MailboxState, Quota, Redrive, RedriveOutcome, Route, Select, Settled, Status, StatusRecord,
+    StoreStats, StoredMessage, Swept,
 };
 use crate::dedup::DedupWindow;
 
@@ -34,7 +34,7 @@ mod generations;
 pub(crate) mod keys;
 pub mod memory;
 pub(crate) mod records;
-
+pub mod rocks;
 mod rules;
 #[cfg(feature = "testsuite")]
 pub mod suite;
@@ -60,7 +60,12 @@ pub trait Mailboxes: Send + Sync {
     ///
     /// Persisted without a sync: a crash may lower a count, never raise it. Unknown sequence numbers are counted too
     /// (the caller offers what it fetched) and forgotten when the message is settled.
-    async fn offer(&self, mailbox: &MailboxId, seqs: &[u64], session: u64) -> Result<Vec<Attempt>, StoreError>;
+    async fn offer(
+        &self,
+        mailbox: &MailboxId,
+        seqs: &[u64],
+        session: u64,
+    ) -> Result<Vec<Attempt>, StoreError>;
 
     /// Settles everything up to and including `upto`, and each of `also`. Durable when it returns.
     ///
@@ -89,7 +94,12 @@ pub trait DeadLetters: Send + Sync {
     ) -> Result<Option<Settled>, StoreError>;
 
     /// Dead letters with a sequence number above `after_seq`, at most `limit`.
-    async fn dead(&self, mailbox: &MailboxId, after_seq: u64, limit: usize) -> Result<Vec<DeadLetter>, StoreError>;
+    async fn dead(
+        &self,
+        mailbox: &MailboxId,
+        after_seq: u64,
+        limit: usize,
+    ) -> Result<Vec<DeadLetter>, StoreError>;
 
     /// Puts a dead letter back under a new sequence number. It passes the dedup window by (the key is known) but
     /// counts towards the mailbox quota.
@@ -100,7 +110,8 @@ pub trait DeadLetters: Send + Sync {
 #[async_trait]
 pub trait Statuses: Send + Sync {
     /// All records of this sender's `id`, or the one to `to`, in the order of acceptance day.
-    async fn status(&self, sender: &Did, id: Uuid, to: Option<&Did>) -> Result<Vec<StatusRecord>, StoreError>;
+    async fn status(&self, sender: &Did, id: Uuid, to: Option<&Did>)
+    -> Result<Vec<StatusRecord>, StoreError>;
 }
 
 /// Care of the store itself.
@@ -129,4 +140,5 @@ pub trait Upkeep: Send + Sync {
 /// A whole store: everything the relay needs, as one object.
 pub trait MailboxStore: Mailboxes + DeadLetters + Statuses + Upkeep + DedupWindow + std::fmt::Debug {}
 
-impl<S> MailboxStore for S where S: Mailboxes + DeadLetters + Statuses + Upkeep + DedupWindow + std::fmt::Debug {}
+impl<S> MailboxStore for S where S: Mailboxes + DeadLetters + Statuses + Upkeep + DedupWindow + std::fmt::Debug
+{}

@@ -22,13 +22,18 @@ pub(crate) fn seen(
     let now = keys::nanos(now);
     let life = keys::secs(limits::DEDUP_LIFE_SECS + limits::CLOCK_SLACK_SECS);
     for bucket in Bucket::dedup(now).through(Bucket::dedup(now.saturating_add(life))) {
-        let Some(bytes) = view.get(Family::Dedup, &keys::dedup(bucket, key))? else { continue };
+        let Some(bytes) = view.get(Family::Dedup, &keys::dedup(bucket, key))? else {
+            continue;
+        };
         let record = DedupRecord::decode(&bytes)?;
         if record.until < now {
             continue;
         }
         return Ok(Some(if record.digest == *digest {
-            Seen::Duplicate { seq: record.seq, route: record.route }
+            Seen::Duplicate {
+                seq: record.seq,
+                route: record.route,
+            }
         } else {
             Seen::Reused
         }));
@@ -39,9 +44,17 @@ pub(crate) fn seen(
 /// Notes an accepted envelope; the caller has looked it up in the same batch.
 pub(crate) fn note(txn: &mut Txn<'_>, remember: &Remember) {
     let until = keys::nanos(remember.until);
-    let record =
-        DedupRecord { until, digest: remember.digest, route: remember.route, seq: remember.seq };
-    txn.put(Family::Dedup, keys::dedup(Bucket::dedup(until), &remember.key), record.encode());
+    let record = DedupRecord {
+        until,
+        digest: remember.digest,
+        route: remember.route,
+        seq: remember.seq,
+    };
+    txn.put(
+        Family::Dedup,
+        keys::dedup(Bucket::dedup(until), &remember.key),
+        record.encode(),
+    );
 }
 
 /// Looks up and notes in one step.
@@ -56,7 +69,12 @@ pub(crate) fn remember(txn: &mut Txn<'_>, remember: &Remember) -> Result<Option<
 /// Drops the buckets that ended before `now`, with some slack for calls that are still under way.
 pub(crate) fn sweep(txn: &mut Txn<'_>, now: u64) -> Result<(), StoreError> {
     let slack = keys::secs(limits::CLOCK_SLACK_SECS);
-    drop_buckets(txn, Family::Dedup, meta::dedup_bucket(), Bucket::dedup(now.saturating_sub(slack)))
+    drop_buckets(
+        txn,
+        Family::Dedup,
+        meta::dedup_bucket(),
+        Bucket::dedup(now.saturating_sub(slack)),
+    )
 }
 
 /// Drops all buckets of `family` before `end`, once; `progress` is where it is noted how far.

@@ -13,6 +13,15 @@ use super::types::{Attempt, MailboxId};
 use super::view::{Family, Key, View};
 use crate::limits;
 
+/// Counts after an offer.
+#[derive(Debug)]
+pub(crate) struct Raised {
+    /// For the caller.
+    pub(crate) attempts: Vec<Attempt>,
+    /// To be written down.
+    pub(crate) records: Vec<(u64, AttemptRecord)>,
+}
+
 /// The counts of messages offered lately; those of others are read from the store.
 #[derive(Debug)]
 pub(crate) struct AttemptBook(Mutex<Generations<Key, AttemptRecord>>);
@@ -23,20 +32,25 @@ impl AttemptBook {
     }
 
     /// So far.
-    pub(crate) fn get(&self, view: &dyn View, mailbox: &MailboxId, seq: u64) -> Result<AttemptRecord, StoreError> {
+    pub(crate) fn get(
+        &self,
+        view: &dyn View,
+        mailbox: &MailboxId,
+        seq: u64,
+    ) -> Result<AttemptRecord, StoreError> {
         let key = keys::message(mailbox, seq);
         let known = self.lock().get(&key);
         known.map_or_else(|| stored(view, &key), Ok)
     }
 
-    /// One more for each; also what is to be written down.
+    /// One more for each.
     pub(crate) fn raise(
         &self,
         view: &dyn View,
         mailbox: &MailboxId,
         seqs: &[u64],
         session: u64,
-    ) -> Result<(Vec<Attempt>, Vec<(u64, AttemptRecord)>), StoreError> {
+    ) -> Result<Raised, StoreError> {
         let mut raised = Vec::with_capacity(seqs.len());
         for seq in seqs {
             let key = keys::message(mailbox, *seq);
@@ -52,7 +66,10 @@ impl AttemptBook {
             attempt: record.attempts,
             sessions: record.sessions(),
         });
-        Ok((attempts.collect(), raised))
+        Ok(Raised {
+            attempts: attempts.collect(),
+            records: raised,
+        })
     }
 
     /// The message is settled.
@@ -71,5 +88,8 @@ impl AttemptBook {
 
 fn stored(view: &dyn View, key: &Key) -> Result<AttemptRecord, StoreError> {
     let value = view.get(Family::Attempt, key)?;
-    value.map_or_else(|| Ok(AttemptRecord::default()), |bytes| AttemptRecord::decode(&bytes))
+    value.map_or_else(
+        || Ok(AttemptRecord::default()),
+        |bytes| AttemptRecord::decode(&bytes),
+    )
 }

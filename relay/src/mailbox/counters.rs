@@ -43,12 +43,15 @@ impl Counters {
         }
     }
 
-    pub(crate) fn buried(&self, settled: &Option<Settled>) {
+    pub(crate) fn buried(&self, settled: Option<&Settled>) {
         add(&self.dead, usize::from(settled.is_some()));
     }
 
     pub(crate) fn redriven(&self, outcome: &RedriveOutcome) {
-        add(&self.redriven, usize::from(matches!(outcome, RedriveOutcome::Redriven { .. })));
+        add(
+            &self.redriven,
+            usize::from(matches!(outcome, RedriveOutcome::Redriven { .. })),
+        );
     }
 
     pub(crate) fn swept(&self, swept: &Swept) {
@@ -68,7 +71,10 @@ impl Counters {
     /// What concerns the queue and the disk is for the backend to fill in.
     pub(crate) fn read(&self) -> StoreStats {
         let mut batch_sizes = [0; 11];
-        batch_sizes.iter_mut().zip(&self.batch_sizes).for_each(|(to, from)| *to = from.load(Relaxed));
+        batch_sizes
+            .iter_mut()
+            .zip(&self.batch_sizes)
+            .for_each(|(to, from)| *to = from.load(Relaxed));
         StoreStats {
             stored: self.stored.load(Relaxed),
             direct: self.direct.load(Relaxed),
@@ -107,7 +113,10 @@ mod tests {
     fn row_85_the_counter_of_stored_messages_counts_committed_ones() {
         let counters = Counters::default();
         counters.appended(&AppendOutcome::Full(crate::mailbox::Full::Sender));
-        counters.appended(&AppendOutcome::Duplicate { seq: Some(1), route: crate::mailbox::Route::Mailbox });
+        counters.appended(&AppendOutcome::Duplicate {
+            seq: Some(1),
+            route: crate::mailbox::Route::Mailbox,
+        });
         counters.appended(&AppendOutcome::Stored { seq: Some(1) });
         let stats = counters.read();
         assert_eq!((stats.stored, stats.full, stats.duplicates), (1, 1, 1));

@@ -16,7 +16,11 @@ pub(crate) struct Generations<K, V> {
 
 impl<K: Hash + Eq + Copy, V: Clone> Generations<K, V> {
     pub(crate) fn new(max: usize) -> Self {
-        Self { young: HashMap::new(), old: HashMap::new(), max: max.max(1) }
+        Self {
+            young: HashMap::new(),
+            old: HashMap::new(),
+            max: max.max(1),
+        }
     }
 
     pub(crate) fn get(&mut self, key: &K) -> Option<V> {

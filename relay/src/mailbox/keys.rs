@@ -89,7 +89,10 @@ pub(crate) fn message(mailbox: &MailboxId, seq: u64) -> Key {
 
 /// The messages of a mailbox from `seq` on.
 pub(crate) fn messages_from(mailbox: &MailboxId, seq: u64) -> Span {
-    Span { from: message(mailbox, seq), until: message(mailbox, u64::MAX) }
+    Span {
+        from: message(mailbox, seq),
+        until: message(mailbox, u64::MAX),
+    }
 }
 
 /// The sequence number in a key of [`message`].
@@ -153,7 +156,10 @@ impl Expiry {
     /// All entries from `from` up to and including `now`.
     pub(crate) fn span(from: u64, now: u64) -> Span {
         let until = now.saturating_add(1);
-        Span { from: Key::from_parts(&[&from.to_be_bytes()]), until: Key::from_parts(&[&until.to_be_bytes()]) }
+        Span {
+            from: Key::from_parts(&[&from.to_be_bytes()]),
+            until: Key::from_parts(&[&until.to_be_bytes()]),
+        }
     }
 }
 
@@ -194,7 +200,10 @@ impl Bucket {
 
     /// All keys of the buckets before `end`, from this one on.
     pub(crate) fn span(self, end: Self) -> Span {
-        Span { from: Key::from_parts(&[&self.to_bytes()]), until: Key::from_parts(&[&end.to_bytes()]) }
+        Span {
+            from: Key::from_parts(&[&self.to_bytes()]),
+            until: Key::from_parts(&[&end.to_bytes()]),
+        }
     }
 }
 
@@ -205,7 +214,12 @@ pub(crate) fn dedup(bucket: Bucket, key: &[u8; 16]) -> Key {
 
 /// A status.
 pub(crate) fn status(bucket: Bucket, sender: &MailboxId, id: Uuid, recipient: &MailboxId) -> Key {
-    Key::from_parts(&[&bucket.to_bytes(), sender.as_bytes(), id.as_bytes(), recipient.as_bytes()])
+    Key::from_parts(&[
+        &bucket.to_bytes(),
+        sender.as_bytes(),
+        id.as_bytes(),
+        recipient.as_bytes(),
+    ])
 }
 
 /// The statuses of one message in one bucket, whoever the recipient.
@@ -236,14 +250,19 @@ mod tests {
         assert_ne!(sender(&short, &long), sender(&long, &short));
         let uuid = Uuid::from_u128(7);
         let bucket = Bucket::status(0);
-        assert_ne!(status(bucket, &short, uuid, &long), status(bucket, &long, uuid, &short));
+        assert_ne!(
+            status(bucket, &short, uuid, &long),
+            status(bucket, &long, uuid, &short)
+        );
         assert_ne!(message(&short, 0x0102), message(&short, 0x0201));
     }
 
     #[test]
     fn keys_sort_as_numbers_do() {
         let mailbox = id("did:aip:a.org:b");
-        let mut keys: Vec<Key> = [1, 255, 256, 65_536, u64::MAX].map(|seq| message(&mailbox, seq)).into();
+        let mut keys: Vec<Key> = [1, 255, 256, 65_536, u64::MAX]
+            .map(|seq| message(&mailbox, seq))
+            .into();
         keys.reverse();
         keys.sort();
         let seqs: Vec<u64> = keys.iter().filter_map(|key| seq_of(key.as_slice())).collect();
@@ -253,7 +272,12 @@ mod tests {
     #[test]
     fn expiry_keys_read_back() {
         for ends in [Ends::Message, Ends::DeadLetter] {
-            let entry = Expiry { at: 12, ends, mailbox: id("did:aip:a.org:b"), seq: 9 };
+            let entry = Expiry {
+                at: 12,
+                ends,
+                mailbox: id("did:aip:a.org:b"),
+                seq: 9,
+            };
             assert_eq!(Expiry::parse(entry.key().as_slice()), Some(entry));
         }
         assert_eq!(Expiry::parse(b"short"), None);
@@ -263,6 +287,9 @@ mod tests {
     fn times_outside_the_range_are_cut() {
         assert_eq!(nanos(Timestamp::from_unix_nanos(-5)), 0);
         assert_eq!(nanos(Timestamp::MAX), u64::MAX);
-        assert_eq!(moment(nanos(Timestamp::from_unix_millis(1_234))), Timestamp::from_unix_millis(1_234));
+        assert_eq!(
+            moment(nanos(Timestamp::from_unix_millis(1_234))),
+            Timestamp::from_unix_millis(1_234)
+        );
     }
 }

@@ -18,8 +18,8 @@ use super::keys::{self, meta};
 use super::records;
 use super::rules::{self, Parties};
 use super::types::{
-    AckOutcome, Append, AppendOutcome, Attempt, DeadLetter, Epoch, Fetch, Health, MailboxId, MailboxState, Redrive,
-    RedriveOutcome, Settled, StatusRecord, StoreStats, StoredMessage, Swept,
+    AckOutcome, Append, AppendOutcome, Attempt, DeadLetter, Epoch, Fetch, Health, MailboxId, MailboxState,
+    Redrive, RedriveOutcome, Settled, StatusRecord, StoreStats, StoredMessage, Swept,
 };
 use super::view::{Family, Key, Span, Txn, View, Visit};
 use super::{DeadLetters, Mailboxes, Statuses, Upkeep};
@@ -38,7 +38,8 @@ impl View for Records {
         if span.from < span.until {
             let mut range = self.0.range((family, span.from)..(family, span.until));
             // The end of the span ends the walk as well as a break does.
-            let _ended: ControlFlow<()> = range.try_for_each(|((_, key), value)| visit(key.as_slice(), value));
+            let _ended: ControlFlow<()> =
+                range.try_for_each(|((_, key), value)| visit(key.as_slice(), value));
         }
         Ok(())
     }
@@ -56,7 +57,12 @@ pub struct MemoryMailboxes {
 impl MemoryMailboxes {
     /// An empty store.
     pub fn new(epoch: Epoch) -> Self {
-        Self { epoch, records: Mutex::default(), attempts: AttemptBook::new(), counters: Counters::default() }
+        Self {
+            epoch,
+            records: Mutex::default(),
+            attempts: AttemptBook::new(),
+            counters: Counters::default(),
+        }
     }
 
     fn records(&self) -> MutexGuard<'_, Records> {
@@ -76,7 +82,9 @@ impl MemoryMailboxes {
             };
         }
         for (family, span) in drops {
-            records.0.retain(|(of, key), _| *of != family || *key < span.from || *key >= span.until);
+            records
+                .0
+                .retain(|(of, key), _| *of != family || *key < span.from || *key >= span.until);
         }
         self.counters.batch(1);
         Ok(answer)
@@ -99,10 +107,15 @@ impl Mailboxes for MemoryMailboxes {
         rules::read::fetch(&*self.records(), &self.attempts, mailbox, &fetch)
     }
 
-    async fn offer(&self, mailbox: &MailboxId, seqs: &[u64], session: u64) -> Result<Vec<Attempt>, StoreError> {
-        let (attempts, raised) = self.attempts.raise(&*self.records(), mailbox, seqs, session)?;
-        self.write(|txn| rules::note_attempts(txn, mailbox, &raised))?;
-        Ok(attempts)
+    async fn offer(
+        &self,
+        mailbox: &MailboxId,
+        seqs: &[u64],
+        session: u64,
+    ) -> Result<Vec<Attempt>, StoreError> {
+        let raised = self.attempts.raise(&*self.records(), mailbox, seqs, session)?;
+        self.write(|txn| rules::note_attempts(txn, mailbox, &raised.records))?;
+        Ok(raised.attempts)
     }
 
     async fn ack(
@@ -114,7 +127,8 @@ impl Mailboxes for MemoryMailboxes {
     ) -> Result<AckOutcome, StoreError> {
         let outcome = self.write(|txn| rules::ack(txn, mailbox, upto, also, now))?;
         if let AckOutcome::Acked(acked) = &outcome {
-            self.attempts.forget(mailbox, acked.messages.iter().map(|message| message.seq));
+            self.attempts
+                .forget(mailbox, acked.messages.iter().map(|message| message.seq));
         }
         self.counters.acked(&outcome);
         Ok(outcome)
@@ -131,12 +145,18 @@ impl DeadLetters for MemoryMailboxes {
         now: Timestamp,
     ) -> Result<Option<Settled>, StoreError> {
         let settled = self.write(|txn| rules::dead::bury(txn, mailbox, seq, code, now))?;
-        self.attempts.forget(mailbox, settled.iter().map(|settled| settled.seq));
-        self.counters.buried(&settled);
+        self.attempts
+            .forget(mailbox, settled.iter().map(|settled| settled.seq));
+        self.counters.buried(settled.as_ref());
         Ok(settled)
     }
 
-    async fn dead(&self, mailbox: &MailboxId, after_seq: u64, limit: usize) -> Result<Vec<DeadLetter>, StoreError> {
+    async fn dead(
+        &self,
+        mailbox: &MailboxId,
+        after_seq: u64,
+        limit: usize,
+    ) -> Result<Vec<DeadLetter>, StoreError> {
         rules::read::dead(&*self.records(), mailbox, after_seq, limit)
     }
 
@@ -149,14 +169,24 @@ impl DeadLetters for MemoryMailboxes {
 
 #[async_trait]
 impl Statuses for MemoryMailboxes {
-    async fn status(&self, sender: &Did, id: Uuid, to: Option<&Did>) -> Result<Vec<StatusRecord>, StoreError> {
+    async fn status(
+        &self,
+        sender: &Did,
+        id: Uuid,
+        to: Option<&Did>,
+    ) -> Result<Vec<StatusRecord>, StoreError> {
         rules::read::status(&*self.records(), sender, id, to)
     }
 }
 
 #[async_trait]
 impl DedupWindow for MemoryMailboxes {
-    async fn seen(&self, key: [u8; 16], digest: [u8; 32], now: Timestamp) -> Result<Option<Seen>, StoreError> {
+    async fn seen(
+        &self,
+        key: [u8; 16],
+        digest: [u8; 32],
+        now: Timestamp,
+    ) -> Result<Option<Seen>, StoreError> {
         book::seen(&*self.records(), &key, &digest, now)
     }
 
@@ -174,7 +204,9 @@ impl Upkeep for MemoryMailboxes {
     }
 
     async fn checkpoint(&self, _dir: &Path) -> Result<(), StoreError> {
-        Err(StoreError::Unavailable("a store in memory has no files to copy".into()))
+        Err(StoreError::Unavailable(
+            "a store in memory has no files to copy".into(),
+        ))
     }
 
     fn epoch(&self) -> Epoch {

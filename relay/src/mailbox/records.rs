@@ -36,20 +36,21 @@ impl Encoder {
 
     /// Text of at most 65,535 bytes; DIDs and codes are far shorter.
     fn text(self, text: &str) -> Self {
-        self.raw(&u16::try_from(text.len()).unwrap_or(u16::MAX).to_be_bytes()).raw(text.as_bytes())
+        self.raw(&u16::try_from(text.len()).unwrap_or(u16::MAX).to_be_bytes())
+            .raw(text.as_bytes())
     }
 
     fn optional(self, value: Option<u64>) -> Self {
-        match value {
-            Some(value) => self.raw(&[1]).number(value),
-            None => self.raw(&[0]),
-        }
+        self.number(value.unwrap_or_default())
     }
 
     fn finish(self) -> Bytes {
         self.0.into()
     }
 }
+
+/// A number that may be missing, in a record that is there.
+struct Optional(Option<u64>);
 
 /// Takes a value apart. `None` means: not what was written.
 struct Decoder<'a>(&'a [u8]);
@@ -81,12 +82,9 @@ impl<'a> Decoder<'a> {
         std::str::from_utf8(text).ok()
     }
 
-    fn optional(&mut self) -> Option<Option<u64>> {
-        match self.byte()? {
-            0 => Some(None),
-            1 => self.number().map(Some),
-            _ => None,
-        }
+    /// A mailbox's sequence numbers start at 1, so 0 stands for none.
+    fn optional(&mut self) -> Option<Optional> {
+        self.number().map(|value| Optional((value > 0).then_some(value)))
     }
 
     fn rest(self) -> &'a [u8] {
@@ -110,13 +108,21 @@ pub(crate) fn did(text: &str) -> Result<Did, StoreError> {
 /// A number in the family `meta`, 0 where it is absent.
 pub(crate) fn meta_number(value: Option<Bytes>) -> Result<u64, StoreError> {
     let Some(value) = value else { return Ok(0) };
-    readable(value.as_ref().try_into().ok().map(u64::from_be_bytes), "a meta record is unreadable")
+    readable(
+        value.as_ref().try_into().ok().map(u64::from_be_bytes),
+        "a meta record is unreadable",
+    )
 }
 
 /// A bucket in the family `meta`, the first where it is absent.
 pub(crate) fn meta_bucket(value: Option<Bytes>) -> Result<Bucket, StoreError> {
-    let Some(value) = value else { return Ok(Bucket::FIRST) };
-    readable(value.as_ref().try_into().ok().map(Bucket::from_bytes), "a meta record is unreadable")
+    let Some(value) = value else {
+        return Ok(Bucket::FIRST);
+    };
+    readable(
+        value.as_ref().try_into().ok().map(Bucket::from_bytes),
+        "a meta record is unreadable",
+    )
 }
 
 /// Counters of a mailbox.
@@ -131,7 +137,13 @@ pub(crate) struct MailboxRecord {
 
 impl MailboxRecord {
     /// A mailbox that nobody has written to.
-    pub(crate) const EMPTY: Self = Self { next_seq: 1, floor: 0, pending: 0, bytes: 0, dead: 0 };
+    pub(crate) const EMPTY: Self = Self {
+        next_seq: 1,
+        floor: 0,
+        pending: 0,
+        bytes: 0,
+        dead: 0,
+    };
 
     pub(crate) fn encode(&self) -> Bytes {
         [self.next_seq, self.floor, self.pending, self.bytes, self.dead]
@@ -169,7 +181,10 @@ pub(crate) struct MessageRecord<'a> {
 
 impl<'a> MessageRecord<'a> {
     pub(crate) fn encode(&self) -> Bytes {
-        self.append_to(Encoder::new(64 + self.sender.len() + self.recipient.len() + self.wire.len())).finish()
+        self.append_to(Encoder::new(
+            64 + self.sender.len() + self.recipient.len() + self.wire.len(),
+        ))
+        .finish()
     }
 
     fn append_to(&self, to: Encoder) -> Encoder {
@@ -182,7 +197,10 @@ impl<'a> MessageRecord<'a> {
     }
 
     pub(crate) fn decode(bytes: &'a [u8]) -> Result<Self, StoreError> {
-        readable(Decoder::new(bytes).and_then(Self::read), "a message is unreadable")
+        readable(
+            Decoder::new(bytes).and_then(Self::read),
+            "a message is unreadable",
+        )
     }
 
     fn read(mut from: Decoder<'a>) -> Option<Self> {
@@ -209,7 +227,10 @@ pub(crate) struct DeadRecord<'a> {
 
 impl<'a> DeadRecord<'a> {
     pub(crate) fn encode(&self) -> Bytes {
-        let head = Encoder::new(128 + self.message.wire.len()).number(self.at).number(self.until).text(self.code);
+        let head = Encoder::new(128 + self.message.wire.len())
+            .number(self.at)
+            .number(self.until)
+            .text(self.code);
         self.message.append_to(head).finish()
     }
 
@@ -217,7 +238,12 @@ impl<'a> DeadRecord<'a> {
         let read = || {
             let mut from = Decoder::new(bytes)?;
             let (at, until, code) = (from.number()?, from.number()?, from.text()?);
-            Some(Self { at, until, code, message: MessageRecord::read(from)? })
+            Some(Self {
+                at,
+                until,
+                code,
+                message: MessageRecord::read(from)?,
+            })
         };
         readable(read(), "a dead letter is unreadable")
     }
@@ -240,7 +266,12 @@ impl AttemptRecord {
     /// One attempt more, in `session`.
     pub(crate) fn raise(&mut self, session: u64) {
         self.attempts = self.attempts.saturating_add(1);
-        if self.sessions.iter().take(self.counted).any(|known| *known == session) {
+        if self
+            .sessions
+            .iter()
+            .take(self.counted)
+            .any(|known| *known == session)
+        {
             return;
         }
         if let Some(free) = self.sessions.get_mut(self.counted) {
@@ -251,13 +282,20 @@ impl AttemptRecord {
 
     pub(crate) fn encode(&self) -> Bytes {
         let head = Encoder::new(40).number(u64::from(self.attempts));
-        self.sessions.iter().take(self.counted).fold(head, |to, session| to.number(*session)).finish()
+        self.sessions
+            .iter()
+            .take(self.counted)
+            .fold(head, |to, session| to.number(*session))
+            .finish()
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, StoreError> {
         let read = || {
             let mut from = Decoder::new(bytes)?;
-            let mut record = Self { attempts: u32::try_from(from.number()?).ok()?, ..Self::default() };
+            let mut record = Self {
+                attempts: u32::try_from(from.number()?).ok()?,
+                ..Self::default()
+            };
             while !from.0.is_empty() {
                 *record.sessions.get_mut(record.counted)? = from.number()?;
                 record.counted += 1;
@@ -283,7 +321,12 @@ impl DedupRecord {
             Route::Mailbox => 0,
             Route::Direct => 1,
         };
-        Encoder::new(51).number(self.until).raw(&self.digest).raw(&[route]).optional(self.seq).finish()
+        Encoder::new(51)
+            .number(self.until)
+            .raw(&self.digest)
+            .raw(&[route])
+            .optional(self.seq)
+            .finish()
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, StoreError> {
@@ -295,8 +338,13 @@ impl DedupRecord {
                 1 => Route::Direct,
                 _ => return None,
             };
-            let seq = from.optional()?;
-            from.end(Self { until, digest, route, seq })
+            let Optional(seq) = from.optional()?;
+            from.end(Self {
+                until,
+                digest,
+                route,
+                seq,
+            })
         };
         readable(read(), "a dedup record is unreadable")
     }
@@ -305,7 +353,9 @@ impl DedupRecord {
 /// Writes a status.
 pub(crate) fn encode_status(record: &StatusRecord) -> Bytes {
     let status = Status::ALL.iter().position(|status| *status == record.status);
-    let status = status.and_then(|place| u8::try_from(place).ok()).unwrap_or(u8::MAX);
+    let status = status
+        .and_then(|place| u8::try_from(place).ok())
+        .unwrap_or(u8::MAX);
     Encoder::new(128)
         .raw(&[status])
         .number(keys::nanos(record.accepted_at))
@@ -322,10 +372,19 @@ pub(crate) fn decode_status(bytes: &[u8]) -> Result<StatusRecord, StoreError> {
         let mut from = Decoder::new(bytes)?;
         let status = *Status::ALL.get(usize::from(from.byte()?))?;
         let (accepted_at, at) = (keys::moment(from.number()?), keys::moment(from.number()?));
-        let seq = from.optional()?;
+        let Optional(seq) = from.optional()?;
         let to = Did::parse(from.text()?).ok()?;
-        let code = Some(from.text()?).filter(|code| !code.is_empty()).map(ToOwned::to_owned);
-        from.end(StatusRecord { to, status, code, accepted_at, at, seq })
+        let code = Some(from.text()?)
+            .filter(|code| !code.is_empty())
+            .map(ToOwned::to_owned);
+        from.end(StatusRecord {
+            to,
+            status,
+            code,
+            accepted_at,
+            at,
+            seq,
+        })
     };
     readable(read(), "a status is unreadable")
 }

@@ -1,1 +1,311 @@
-//! Mailboxes on RocksDB.
+//! The embedded mailbox store, on RocksDB.
+//!
+//! Writes go through one thread that commits in groups ([`writer`]); reads run on blocking threads, a bounded number at
+//! a time. Nothing of RocksDB runs on an async worker.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use aip_protocol::name::Did;
+use aip_protocol::time::Timestamp;
+use async_trait::async_trait;
+use tokio::sync::Semaphore;
+use uuid::Uuid;
+
+pub use self::disk::{Disk, DiskGuard, Space, SystemDisk};
+pub use self::folder::OpenError;
+use self::folder::{FolderLock, Opened};
+use self::writer::{Kind, Shared, Writer};
+use super::attempts::{AttemptBook, Raised};
+use super::counters::Counters;
+use super::error::StoreError;
+use super::keys::{self, meta};
+use super::records;
+use super::rules::{self, Parties};
+use super::types::{
+    AckOutcome, Append, AppendOutcome, Attempt, DeadLetter, Epoch, Fetch, Health, MailboxId, MailboxState,
+    Redrive, RedriveOutcome, Settled, StatusRecord, StoreStats, StoredMessage, Swept,
+};
+use super::view::{Family, Txn, View};
+use super::{DeadLetters, Mailboxes, Statuses, Upkeep};
+use crate::dedup::{DedupWindow, Remember, Seen, book};
+use crate::limits;
+use crate::rocks::Engine;
+
+mod disk;
+mod folder;
+mod writer;
+
+/// How a store is opened.
+#[derive(Debug, Clone)]
+pub struct RocksOptions {
+    /// When the disk counts as full.
+    pub guard: DiskGuard,
+    /// The disk; another than [`SystemDisk`] is for tests.
+    pub disk: Arc<dyn Disk>,
+}
+
+impl Default for RocksOptions {
+    fn default() -> Self {
+        Self {
+            guard: DiskGuard::default(),
+            disk: Arc::new(SystemDisk),
+        }
+    }
+}
+
+/// See the module. Dropping it lets the writer finish and closes the files.
+#[derive(Debug)]
+pub struct RocksMailboxes {
+    // In the order of closing: first the writer, last the lock.
+    writer: Writer,
+    engine: Arc<Engine>,
+    attempts: Arc<AttemptBook>,
+    shared: Arc<Shared>,
+    readers: Arc<Semaphore>,
+    epoch: Epoch,
+    lock: Arc<FolderLock>,
+}
+
+impl RocksMailboxes {
+    /// Opens the store in the folder `dir`, or makes one there with `fresh` as its epoch. Blocks on the disk.
+    pub fn open(dir: &Path, options: RocksOptions, fresh: &Epoch) -> Result<Self, OpenError> {
+        let Opened { engine, epoch, lock } = folder::open(dir, fresh)?;
+        let clock = engine
+            .get(Family::Meta, &meta::clock())
+            .and_then(records::meta_number);
+        let clock = clock.map_err(|error| OpenError::Damaged {
+            dir: dir.to_owned(),
+            reason: error.to_string(),
+        })?;
+        let engine = Arc::new(engine);
+        let shared = Arc::new(Shared::new(dir.to_owned(), options.disk, options.guard, clock));
+        let writer =
+            Writer::start(Arc::clone(&engine), Arc::clone(&shared)).map_err(|source| OpenError::Io {
+                action: "start the writer for",
+                path: dir.to_owned(),
+                source,
+            })?;
+        Ok(Self {
+            writer,
+            engine,
+            attempts: Arc::new(AttemptBook::new()),
+            shared,
+            readers: Arc::new(Semaphore::new(limits::READERS_MAX)),
+            epoch,
+            lock: Arc::new(lock),
+        })
+    }
+
+    /// Makes a store in the folder `dir` from the checkpoint in `from`, with a new epoch. All or nothing. Blocks.
+    pub fn restore(from: &Path, dir: &Path, epoch: &Epoch) -> Result<(), OpenError> {
+        folder::restore(from, dir, epoch)
+    }
+
+    /// Runs a read on a blocking thread.
+    async fn read<T: Send + 'static>(
+        &self,
+        run: impl FnOnce(&Engine, &AttemptBook) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let unavailable = |_closed| StoreError::Unavailable("it is being closed".into());
+        let permit = Arc::clone(&self.readers)
+            .acquire_owned()
+            .await
+            .map_err(unavailable)?;
+        let (engine, attempts) = (Arc::clone(&self.engine), Arc::clone(&self.attempts));
+        // The lock outlives the read, should the store be dropped meanwhile.
+        let lock = Arc::clone(&self.lock);
+        let read = tokio::task::spawn_blocking(move || {
+            let result = run(&engine, &attempts);
+            drop((engine, lock, permit));
+            result
+        });
+        read.await
+            .map_err(|error| StoreError::Unavailable(format!("a read did not end: {error}").into()))?
+    }
+
+    async fn write<T: Send + 'static>(
+        &self,
+        run: impl FnOnce(&mut Txn<'_>) -> Result<T, StoreError> + Send + 'static,
+        count: fn(&Counters, &T),
+    ) -> Result<T, StoreError> {
+        self.writer.submit(Kind::Synced, 0, run, count).await
+    }
+}
+
+#[async_trait]
+impl Mailboxes for RocksMailboxes {
+    async fn append(&self, append: Append) -> Result<AppendOutcome, StoreError> {
+        let (parties, bytes) = (Parties::of(&append), append.wire.len());
+        let run = move |txn: &mut Txn<'_>| rules::append(txn, parties, &append);
+        self.writer
+            .submit(Kind::Append, bytes, run, Counters::appended)
+            .await
+    }
+
+    async fn state(&self, mailbox: &MailboxId) -> Result<MailboxState, StoreError> {
+        let (mailbox, epoch) = (*mailbox, self.epoch.clone());
+        self.read(move |engine, _| rules::read::state(engine, &mailbox, epoch))
+            .await
+    }
+
+    async fn fetch(&self, mailbox: &MailboxId, fetch: Fetch) -> Result<Vec<StoredMessage>, StoreError> {
+        let mailbox = *mailbox;
+        self.read(move |engine, attempts| rules::read::fetch(engine, attempts, &mailbox, &fetch))
+            .await
+    }
+
+    async fn offer(
+        &self,
+        mailbox: &MailboxId,
+        seqs: &[u64],
+        session: u64,
+    ) -> Result<Vec<Attempt>, StoreError> {
+        let (mailbox, seqs) = (*mailbox, seqs.to_vec());
+        let raise =
+            move |engine: &Engine, attempts: &AttemptBook| attempts.raise(engine, &mailbox, &seqs, session);
+        let Raised { attempts, records } = self.read(raise).await?;
+        self.writer
+            .leave(move |txn| rules::note_attempts(txn, &mailbox, &records));
+        Ok(attempts)
+    }
+
+    async fn ack(
+        &self,
+        mailbox: &MailboxId,
+        upto: u64,
+        also: &[u64],
+        now: Timestamp,
+    ) -> Result<AckOutcome, StoreError> {
+        let (mailbox, also) = (*mailbox, also.to_vec());
+        let outcome = self
+            .write(
+                move |txn| rules::ack(txn, &mailbox, upto, &also, now),
+                Counters::acked,
+            )
+            .await?;
+        if let AckOutcome::Acked(acked) = &outcome {
+            self.attempts
+                .forget(&mailbox, acked.messages.iter().map(|message| message.seq));
+        }
+        Ok(outcome)
+    }
+}
+
+#[async_trait]
+impl DeadLetters for RocksMailboxes {
+    async fn bury(
+        &self,
+        mailbox: &MailboxId,
+        seq: u64,
+        code: &str,
+        now: Timestamp,
+    ) -> Result<Option<Settled>, StoreError> {
+        let (mailbox, code) = (*mailbox, code.to_owned());
+        let run = move |txn: &mut Txn<'_>| rules::dead::bury(txn, &mailbox, seq, &code, now);
+        let settled = self
+            .write(run, |counters, settled| counters.buried(settled.as_ref()))
+            .await?;
+        self.attempts
+            .forget(&mailbox, settled.iter().map(|settled| settled.seq));
+        Ok(settled)
+    }
+
+    async fn dead(
+        &self,
+        mailbox: &MailboxId,
+        after_seq: u64,
+        limit: usize,
+    ) -> Result<Vec<DeadLetter>, StoreError> {
+        let mailbox = *mailbox;
+        self.read(move |engine, _| rules::read::dead(engine, &mailbox, after_seq, limit))
+            .await
+    }
+
+    async fn redrive(&self, mailbox: &MailboxId, redrive: Redrive) -> Result<RedriveOutcome, StoreError> {
+        let mailbox = *mailbox;
+        self.write(
+            move |txn| rules::dead::redrive(txn, &mailbox, &redrive),
+            Counters::redriven,
+        )
+        .await
+    }
+}
+
+#[async_trait]
+impl Statuses for RocksMailboxes {
+    async fn status(
+        &self,
+        sender: &Did,
+        id: Uuid,
+        to: Option<&Did>,
+    ) -> Result<Vec<StatusRecord>, StoreError> {
+        let (sender, to) = (sender.clone(), to.cloned());
+        self.read(move |engine, _| rules::read::status(engine, &sender, id, to.as_ref()))
+            .await
+    }
+}
+
+#[async_trait]
+impl DedupWindow for RocksMailboxes {
+    async fn seen(
+        &self,
+        key: [u8; 16],
+        digest: [u8; 32],
+        now: Timestamp,
+    ) -> Result<Option<Seen>, StoreError> {
+        self.read(move |engine, _| book::seen(engine, &key, &digest, now))
+            .await
+    }
+
+    async fn remember(&self, remember: Remember) -> Result<Option<Seen>, StoreError> {
+        let run = move |txn: &mut Txn<'_>| book::remember(txn, &remember);
+        self.writer.submit(Kind::Append, 0, run, |_, _| {}).await
+    }
+}
+
+#[async_trait]
+impl Upkeep for RocksMailboxes {
+    async fn sweep(&self, now: Timestamp) -> Result<Swept, StoreError> {
+        self.write(move |txn| rules::sweep::sweep(txn, now), Counters::swept)
+            .await
+    }
+
+    async fn checkpoint(&self, dir: &Path) -> Result<(), StoreError> {
+        let dir = dir.to_owned();
+        self.read(move |engine, _| Ok(engine.checkpoint(&dir)?)).await
+    }
+
+    fn epoch(&self) -> Epoch {
+        self.epoch.clone()
+    }
+
+    fn clock_high_water(&self) -> Option<Timestamp> {
+        Some(self.shared.clock())
+            .filter(|clock| *clock > 0)
+            .map(keys::moment)
+    }
+
+    fn health(&self) -> Health {
+        if let Some(reason) = self.shared.poisoned() {
+            return Health::Poisoned {
+                reason: reason.to_owned(),
+            };
+        }
+        self.shared
+            .full()
+            .map_or(Health::Ready, |space| Health::DiskFull {
+                free_bytes: space.free_bytes,
+            })
+    }
+
+    fn stats(&self) -> StoreStats {
+        let space = self.shared.disk.space(&self.shared.dir).ok();
+        StoreStats {
+            queue_depth: self.writer.depth() as u64,
+            disk_free_bytes: space.map(|space| space.free_bytes),
+            poisoned: self.shared.poisoned().is_some(),
+            ..self.shared.counters.read()
+        }
+    }
+}

@@ -35,7 +35,10 @@ pub(crate) struct Parties {
 
 impl Parties {
     pub(crate) fn of(append: &Append) -> Self {
-        Self { mailbox: MailboxId::of(&append.recipient), sender: MailboxId::of(&append.sender) }
+        Self {
+            mailbox: MailboxId::of(&append.recipient),
+            sender: MailboxId::of(&append.sender),
+        }
     }
 }
 
@@ -66,7 +69,11 @@ impl Head {
 }
 
 /// See [`super::Mailboxes::append`].
-pub(crate) fn append(txn: &mut Txn<'_>, parties: Parties, append: &Append) -> Result<AppendOutcome, StoreError> {
+pub(crate) fn append(
+    txn: &mut Txn<'_>,
+    parties: Parties,
+    append: &Append,
+) -> Result<AppendOutcome, StoreError> {
     match book::seen(txn, &append.dedup_key, &append.digest, append.accepted_at)? {
         Some(Seen::Duplicate { seq, route }) => return Ok(AppendOutcome::Duplicate { seq, route }),
         Some(Seen::Reused) => return Ok(AppendOutcome::Reused),
@@ -79,8 +86,25 @@ pub(crate) fn append(txn: &mut Txn<'_>, parties: Parties, append: &Append) -> Re
             Err(full) => return Ok(AppendOutcome::Full(full)),
         },
     };
-    let Append { dedup_key: key, digest, remember_until: until, accepted_at: now, route, .. } = *append;
-    book::note(txn, &Remember { key, digest, until, now, seq, route });
+    let Append {
+        dedup_key: key,
+        digest,
+        remember_until: until,
+        accepted_at: now,
+        route,
+        ..
+    } = *append;
+    book::note(
+        txn,
+        &Remember {
+            key,
+            digest,
+            until,
+            now,
+            seq,
+            route,
+        },
+    );
     let status = match append.route {
         Route::Direct => Status::Delivered,
         Route::Mailbox => Status::Stored,
@@ -101,7 +125,8 @@ pub(crate) fn append(txn: &mut Txn<'_>, parties: Parties, append: &Append) -> Re
 /// The message itself, if the quota allows it.
 fn store(txn: &mut Txn<'_>, parties: Parties, append: &Append) -> Result<Result<u64, Full>, StoreError> {
     let record = load(txn, &parties.mailbox)?;
-    let from_sender = records::decode_count(txn.get(Family::Sender, &keys::sender(&parties.mailbox, &parties.sender))?)?;
+    let from_sender =
+        records::decode_count(txn.get(Family::Sender, &keys::sender(&parties.mailbox, &parties.sender))?)?;
     if let Some(full) = mailbox_full(&record, append.wire.len(), &append.quota) {
         return Ok(Err(full));
     }
@@ -140,9 +165,16 @@ fn insert(
     let mailbox = parties.mailbox;
     let seq = record.next_seq;
     // A sweep does not look back: what ended before the last one is met by the next one.
-    message.expires_at = message.expires_at.max(records::meta_number(txn.get(Family::Meta, &meta::swept())?)?);
+    message.expires_at = message
+        .expires_at
+        .max(records::meta_number(txn.get(Family::Meta, &meta::swept())?)?);
     txn.put(Family::Message, keys::message(&mailbox, seq), message.encode());
-    let expiry = Expiry { at: message.expires_at, ends: Ends::Message, mailbox, seq };
+    let expiry = Expiry {
+        at: message.expires_at,
+        ends: Ends::Message,
+        mailbox,
+        seq,
+    };
     txn.put(Family::Expiry, expiry.key(), Bytes::new());
     record.next_seq += 1;
     record.pending += 1;
@@ -173,14 +205,26 @@ pub(crate) fn ack(
         span.until = keys::message(mailbox, upto + 1);
         heads = read::heads(txn, &span)?;
     }
-    for seq in also.iter().copied().filter(|seq| *seq > upto).collect::<BTreeSet<_>>() {
+    for seq in also
+        .iter()
+        .copied()
+        .filter(|seq| *seq > upto)
+        .collect::<BTreeSet<_>>()
+    {
         if let Some(value) = txn.get(Family::Message, &keys::message(mailbox, seq))? {
             heads.push(Head::of(seq, &MessageRecord::decode(&value)?)?);
         }
     }
     let mut messages = Vec::with_capacity(heads.len());
     for head in heads {
-        messages.push(settle(txn, mailbox, &mut record, head, (Status::Acked, None), now)?);
+        messages.push(settle(
+            txn,
+            mailbox,
+            &mut record,
+            head,
+            (Status::Acked, None),
+            now,
+        )?);
     }
     if !messages.is_empty() {
         let past = record.floor.max(upto);
@@ -188,7 +232,10 @@ pub(crate) fn ack(
         save(txn, mailbox, &record);
         tick(txn, now)?;
     }
-    Ok(AckOutcome::Acked(Acked { floor: record.floor, messages }))
+    Ok(AckOutcome::Acked(Acked {
+        floor: record.floor,
+        messages,
+    }))
 }
 
 /// Takes a pending message out of its mailbox and notes its fate. The caller raises the floor and saves `record`.
@@ -200,12 +247,28 @@ fn settle(
     (status, code): (Status, Option<&str>),
     now: Timestamp,
 ) -> Result<Settled, StoreError> {
-    let Head { seq, accepted_at, expires_at, id, sender, recipient, wire_bytes } = head;
-    let parties = Parties { mailbox: *mailbox, sender: MailboxId::of(&sender) };
+    let Head {
+        seq,
+        accepted_at,
+        expires_at,
+        id,
+        sender,
+        recipient,
+        wire_bytes,
+    } = head;
+    let parties = Parties {
+        mailbox: *mailbox,
+        sender: MailboxId::of(&sender),
+    };
     let key = keys::message(mailbox, seq);
     txn.delete(Family::Message, key);
     txn.delete(Family::Attempt, key);
-    let expiry = Expiry { at: expires_at, ends: Ends::Message, mailbox: *mailbox, seq };
+    let expiry = Expiry {
+        at: expires_at,
+        ends: Ends::Message,
+        mailbox: *mailbox,
+        seq,
+    };
     txn.delete(Family::Expiry, expiry.key());
     record.pending = record.pending.saturating_sub(1);
     record.bytes = record.bytes.saturating_sub(wire_bytes);
@@ -219,7 +282,12 @@ fn settle(
         seq: Some(seq),
     };
     status::put(txn, parties, id, &fate);
-    Ok(Settled { seq, sender, recipient, id })
+    Ok(Settled {
+        seq,
+        sender,
+        recipient,
+        id,
+    })
 }
 
 /// Moves the floor to just below the lowest pending message, all of which lie above `past`.

@@ -26,7 +26,9 @@ impl MailboxId {
             hash.update(part);
         }
         let mut id = [0; 16];
-        id.iter_mut().zip(hash.finalize()).for_each(|(to, from)| *to = from);
+        id.iter_mut()
+            .zip(hash.finalize())
+            .for_each(|(to, from)| *to = from);
         Self(id)
     }
 
@@ -91,7 +93,10 @@ impl Cursor {
         if seq.is_empty() || !seq.bytes().all(|b| b.is_ascii_digit()) {
             return None;
         }
-        Some(Self { epoch: Epoch::parse(epoch)?, seq: seq.parse().ok()? })
+        Some(Self {
+            epoch: Epoch::parse(epoch)?,
+            seq: seq.parse().ok()?,
+        })
     }
 }
 
@@ -408,8 +413,15 @@ pub enum Status {
 
 impl Status {
     /// All, in wire order.
-    pub const ALL: [Self; 7] =
-        [Self::Queued, Self::Stored, Self::Delivered, Self::Acked, Self::Expired, Self::Refused, Self::Dead];
+    pub const ALL: [Self; 7] = [
+        Self::Queued,
+        Self::Stored,
+        Self::Delivered,
+        Self::Acked,
+        Self::Expired,
+        Self::Refused,
+        Self::Dead,
+    ];
 
     /// The word on the wire.
     pub fn as_str(self) -> &'static str {

@@ -80,7 +80,9 @@ impl std::hash::Hash for Key {
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_slice().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        self.as_slice()
+            .iter()
+            .try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
@@ -109,18 +111,27 @@ pub(crate) trait View {
 /// The writes of a batch: a value, or nothing for a deletion.
 pub(crate) type Writes = BTreeMap<(Family, Key), Option<Bytes>>;
 
+/// What a write took the place of in its batch, if anything.
+type Before = ((Family, Key), Option<Option<Bytes>>);
+
 /// A batch of writes over a view, readable as if it were committed.
 pub(crate) struct Txn<'a> {
     base: &'a dyn View,
     writes: Writes,
     drops: Vec<(Family, Span)>,
-    undo: Vec<((Family, Key), Option<Option<Bytes>>)>,
+    undo: Vec<Before>,
     drops_marked: usize,
 }
 
 impl<'a> Txn<'a> {
     pub(crate) fn new(base: &'a dyn View) -> Self {
-        Self { base, writes: Writes::new(), drops: Vec::new(), undo: Vec::new(), drops_marked: 0 }
+        Self {
+            base,
+            writes: Writes::new(),
+            drops: Vec::new(),
+            undo: Vec::new(),
+            drops_marked: 0,
+        }
     }
 
     pub(crate) fn put(&mut self, family: Family, key: Key, value: impl Into<Bytes>) {
@@ -187,7 +198,10 @@ impl View for Txn<'_> {
         if span.from >= span.until {
             return Ok(());
         }
-        let mut own = self.writes.range((family, span.from)..(family, span.until)).peekable();
+        let mut own = self
+            .writes
+            .range((family, span.from)..(family, span.until))
+            .peekable();
         let mut flow = ControlFlow::Continue(());
         self.base.scan(family, span, &mut |key, value| {
             while let Some(((_, mine), written)) = own.next_if(|((_, mine), _)| mine.as_slice() < key) {

@@ -19,18 +19,44 @@ pub(crate) fn bury(
     code: &str,
     now: Timestamp,
 ) -> Result<Option<Settled>, StoreError> {
-    let Some(value) = txn.get(Family::Message, &keys::message(mailbox, seq))? else { return Ok(None) };
+    let Some(value) = txn.get(Family::Message, &keys::message(mailbox, seq))? else {
+        return Ok(None);
+    };
     let message = MessageRecord::decode(&value)?;
-    let code = code.get(..code.floor_char_boundary(limits::CODE_BYTES_MAX)).unwrap_or_default();
+    let code = code
+        .get(..code.floor_char_boundary(limits::CODE_BYTES_MAX))
+        .unwrap_or_default();
     let mut record = load(txn, mailbox)?;
-    let settled = settle(txn, mailbox, &mut record, Head::of(seq, &message)?, (Status::Dead, Some(code)), now)?;
+    let settled = settle(
+        txn,
+        mailbox,
+        &mut record,
+        Head::of(seq, &message)?,
+        (Status::Dead, Some(code)),
+        now,
+    )?;
     if seq == record.floor + 1 {
         raise_floor(txn, mailbox, &mut record, seq)?;
     }
     let at = keys::nanos(now);
     let until = at.saturating_add(keys::secs(limits::DEAD_LETTER_SECS));
-    txn.put(Family::Dead, keys::message(mailbox, seq), DeadRecord { at, until, code, message }.encode());
-    let expiry = Expiry { at: until, ends: Ends::DeadLetter, mailbox: *mailbox, seq };
+    txn.put(
+        Family::Dead,
+        keys::message(mailbox, seq),
+        DeadRecord {
+            at,
+            until,
+            code,
+            message,
+        }
+        .encode(),
+    );
+    let expiry = Expiry {
+        at: until,
+        ends: Ends::DeadLetter,
+        mailbox: *mailbox,
+        seq,
+    };
     txn.put(Family::Expiry, expiry.key(), Bytes::new());
     record.dead += 1;
     while record.dead > limits::DEAD_LETTERS_MAX {
@@ -43,13 +69,11 @@ pub(crate) fn bury(
 
 /// Drops the dead letter with the lowest sequence number.
 fn drop_first(txn: &mut Txn<'_>, mailbox: &MailboxId, record: &mut MailboxRecord) -> Result<(), StoreError> {
-    match read::first_seq(txn, Family::Dead, &keys::messages_from(mailbox, 0))? {
-        Some(seq) => drop_letter(txn, mailbox, record, seq),
-        None => {
-            record.dead = 0;
-            Ok(())
-        }
+    if let Some(seq) = read::first_seq(txn, Family::Dead, &keys::messages_from(mailbox, 0))? {
+        return drop_letter(txn, mailbox, record, seq);
     }
+    record.dead = 0;
+    Ok(())
 }
 
 /// Drops a dead letter, if it is there.
@@ -61,8 +85,12 @@ pub(super) fn drop_letter(
 ) -> Result<(), StoreError> {
     let key = keys::message(mailbox, seq);
     if let Some(value) = txn.get(Family::Dead, &key)? {
-        let expiry =
-            Expiry { at: DeadRecord::decode(&value)?.until, ends: Ends::DeadLetter, mailbox: *mailbox, seq };
+        let expiry = Expiry {
+            at: DeadRecord::decode(&value)?.until,
+            ends: Ends::DeadLetter,
+            mailbox: *mailbox,
+            seq,
+        };
         txn.delete(Family::Expiry, expiry.key());
         txn.delete(Family::Dead, key);
         record.dead = record.dead.saturating_sub(1);
@@ -87,7 +115,10 @@ pub(crate) fn redrive(
     drop_letter(txn, mailbox, &mut record, redrive.seq)?;
     message.expires_at = keys::nanos(redrive.expires_at);
     let sender = records::did(message.sender)?;
-    let parties = Parties { mailbox: *mailbox, sender: MailboxId::of(&sender) };
+    let parties = Parties {
+        mailbox: *mailbox,
+        sender: MailboxId::of(&sender),
+    };
     let seq = insert(txn, parties, record, message)?;
     let again = StatusRecord {
         to: records::did(message.recipient)?,

@@ -103,14 +103,23 @@ pub(crate) fn fetch(
     mailbox: &MailboxId,
     fetch: &Fetch,
 ) -> Result<Vec<StoredMessage>, StoreError> {
-    let mut page = Page { fetch, bytes: 0, messages: Vec::new(), failed: None };
+    let mut page = Page {
+        fetch,
+        bytes: 0,
+        messages: Vec::new(),
+        failed: None,
+    };
     match &fetch.select {
         Select::After(after) => {
             // From the floor on, so as not to walk over what was deleted below it.
             let from = load(view, mailbox)?.floor.max(*after).saturating_add(1);
-            view.scan(Family::Message, &keys::messages_from(mailbox, from), &mut |key, value| {
-                keys::seq_of(key).map_or(ControlFlow::Continue(()), |seq| page.take(seq, value))
-            })?;
+            view.scan(
+                Family::Message,
+                &keys::messages_from(mailbox, from),
+                &mut |key, value| {
+                    keys::seq_of(key).map_or(ControlFlow::Continue(()), |seq| page.take(seq, value))
+                },
+            )?;
         }
         Select::Seqs(seqs) => {
             for seq in seqs.iter().copied().collect::<BTreeSet<_>>() {
@@ -142,20 +151,24 @@ pub(crate) fn dead(
 ) -> Result<Vec<DeadLetter>, StoreError> {
     let mut letters = Vec::new();
     let mut failed = None;
-    view.scan(Family::Dead, &keys::messages_from(mailbox, after_seq.saturating_add(1)), &mut |key, value| {
-        if letters.len() >= limit.min(limits::FETCH_MESSAGES_MAX) {
-            return ControlFlow::Break(());
-        }
-        match keys::seq_of(key).map(|seq| dead_letter(seq, value)) {
-            Some(Ok(letter)) => letters.push(letter),
-            Some(Err(error)) => {
-                failed = Some(error);
+    view.scan(
+        Family::Dead,
+        &keys::messages_from(mailbox, after_seq.saturating_add(1)),
+        &mut |key, value| {
+            if letters.len() >= limit.min(limits::FETCH_MESSAGES_MAX) {
                 return ControlFlow::Break(());
             }
-            None => {}
-        }
-        ControlFlow::Continue(())
-    })?;
+            match keys::seq_of(key).map(|seq| dead_letter(seq, value)) {
+                Some(Ok(letter)) => letters.push(letter),
+                Some(Err(error)) => {
+                    failed = Some(error);
+                    return ControlFlow::Break(());
+                }
+                None => {}
+            }
+            ControlFlow::Continue(())
+        },
+    )?;
     failed.map_or(Ok(letters), Err)
 }
 
@@ -197,7 +210,11 @@ pub(crate) fn status(
                 Ok(record) => found.push(record),
                 Err(error) => failed = Some(error),
             }
-            if found.len() < limits::FETCH_MESSAGES_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            if found.len() < limits::FETCH_MESSAGES_MAX {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
         })?;
     }
     failed.map_or(Ok(found), Err)

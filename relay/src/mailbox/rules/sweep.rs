@@ -20,11 +20,18 @@ pub(crate) fn sweep(txn: &mut Txn<'_>, now: Timestamp) -> Result<Swept, StoreErr
     let mut due = Vec::new();
     txn.scan(Family::Expiry, &Expiry::span(from, at), &mut |key, _| {
         due.extend(Expiry::parse(key));
-        if due.len() > limits::SWEEP_ENTRIES_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if due.len() > limits::SWEEP_ENTRIES_MAX {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     })?;
     let more = due.len() > limits::SWEEP_ENTRIES_MAX;
     due.truncate(limits::SWEEP_ENTRIES_MAX);
-    let mut swept = Swept { more, ..Swept::default() };
+    let mut swept = Swept {
+        more,
+        ..Swept::default()
+    };
     for entry in &due {
         match entry.ends {
             Ends::Message => swept.expired.extend(expire(txn, entry, now)?),
@@ -37,7 +44,11 @@ pub(crate) fn sweep(txn: &mut Txn<'_>, now: Timestamp) -> Result<Swept, StoreErr
         }
         txn.delete(Family::Expiry, entry.key());
     }
-    let reached = if more { due.last().map_or(from, |entry| entry.at) } else { at };
+    let reached = if more {
+        due.last().map_or(from, |entry| entry.at)
+    } else {
+        at
+    };
     // Each put costs a sync, so an idle sweep writes nothing.
     if !due.is_empty() && reached > from {
         txn.put(Family::Meta, meta::swept(), reached.to_be_bytes().to_vec());
@@ -45,16 +56,30 @@ pub(crate) fn sweep(txn: &mut Txn<'_>, now: Timestamp) -> Result<Swept, StoreErr
     }
     book::sweep(txn, at)?;
     let kept = keys::secs(limits::STATUS_SECS + limits::CLOCK_SLACK_SECS);
-    book::drop_buckets(txn, Family::Status, meta::status_bucket(), Bucket::status(at.saturating_sub(kept)))?;
+    book::drop_buckets(
+        txn,
+        Family::Status,
+        meta::status_bucket(),
+        Bucket::status(at.saturating_sub(kept)),
+    )?;
     Ok(swept)
 }
 
 fn expire(txn: &mut Txn<'_>, entry: &Expiry, now: Timestamp) -> Result<Option<Settled>, StoreError> {
     let Expiry { mailbox, seq, .. } = *entry;
-    let Some(value) = txn.get(Family::Message, &keys::message(&mailbox, seq))? else { return Ok(None) };
+    let Some(value) = txn.get(Family::Message, &keys::message(&mailbox, seq))? else {
+        return Ok(None);
+    };
     let head = Head::of(seq, &MessageRecord::decode(&value)?)?;
     let mut record = load(txn, &mailbox)?;
-    let settled = settle(txn, &mailbox, &mut record, head, (Status::Expired, Some("expired")), now)?;
+    let settled = settle(
+        txn,
+        &mailbox,
+        &mut record,
+        head,
+        (Status::Expired, Some("expired")),
+        now,
+    )?;
     if seq == record.floor + 1 {
         raise_floor(txn, &mailbox, &mut record, seq)?;
     }

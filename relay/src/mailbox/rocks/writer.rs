@@ -1,0 +1,380 @@
+//! The one thread that writes: it takes what is waiting, makes one batch of it, syncs once, then answers.
+//!
+//! There is no delay to gather more: while one batch is being synced the next one gathers by itself. After a failed
+//! write nothing is written any more, since nobody can tell what the log holds; the store has to be opened again.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
+
+use super::super::counters::Counters;
+use super::super::error::StoreError;
+use super::super::generations::Generations;
+use super::super::keys::meta;
+use super::super::records::{self, MailboxRecord};
+use super::super::types::MailboxId;
+use super::super::view::{Family, Key, Span, Txn, View, Visit, Writes};
+use super::disk::{Disk, DiskGuard, Space};
+use crate::limits;
+use crate::rocks::{self, Engine};
+
+/// What the writer and its callers share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) counters: Counters,
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) guard: DiskGuard,
+    pub(super) dir: PathBuf,
+    poisoned: OnceLock<String>,
+    /// Nanoseconds; 0 before the first.
+    clock: AtomicU64,
+}
+
+impl Shared {
+    pub(super) fn new(dir: PathBuf, disk: Arc<dyn Disk>, guard: DiskGuard, clock: u64) -> Self {
+        Self {
+            counters: Counters::default(),
+            disk,
+            guard,
+            dir,
+            poisoned: OnceLock::new(),
+            clock: AtomicU64::new(clock),
+        }
+    }
+
+    /// What the failed write said.
+    pub(super) fn poisoned(&self) -> Option<&str> {
+        self.poisoned.get().map(String::as_str)
+    }
+
+    pub(super) fn clock(&self) -> u64 {
+        self.clock.load(Relaxed)
+    }
+
+    /// The space, when it counts as full. A disk that does not tell counts as full.
+    pub(super) fn full(&self) -> Option<Space> {
+        let none = Space {
+            total_bytes: 0,
+            free_bytes: 0,
+        };
+        match self.disk.space(&self.dir) {
+            Ok(space) => self.guard.is_full(space).then_some(space),
+            Err(_) => (self.guard != DiskGuard::OFF).then_some(none),
+        }
+    }
+
+    fn poison(&self, reason: String) -> StoreError {
+        tracing::error!(
+            reason,
+            "a write of the mailbox store failed; it takes nothing until it is opened again"
+        );
+        let error = StoreError::OutcomeUnknown(
+            "a write failed; the store takes no more until it is opened again".into(),
+        );
+        // The first reason is the one that counts.
+        self.poisoned.get_or_init(|| reason);
+        error
+    }
+}
+
+/// How a job is treated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Refused when the disk is full.
+    Append,
+    /// Written on a full disk too: acks give space back.
+    Synced,
+    /// Needs no sync of its own.
+    Unsynced,
+}
+
+type Reply = Box<dyn FnOnce(&Result<(), StoreError>, &Counters) + Send>;
+type Run = Box<dyn for<'a, 'b> FnOnce(Result<&'a mut Txn<'b>, StoreError>) -> Reply + Send>;
+
+struct Job {
+    kind: Kind,
+    bytes: usize,
+    run: Run,
+}
+
+/// The door to the writer's thread, which ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Writer {
+    jobs: Option<mpsc::Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub(super) fn start(engine: Arc<Engine>, shared: Arc<Shared>) -> std::io::Result<Self> {
+        let (jobs, waiting) = mpsc::channel(limits::WRITER_QUEUE_MAX);
+        let run = move || {
+            WriterLoop {
+                engine,
+                shared,
+                waiting,
+            }
+            .run()
+        };
+        let thread = std::thread::Builder::new()
+            .name("aip-store-writer".into())
+            .spawn(run)?;
+        Ok(Self {
+            jobs: Some(jobs),
+            thread: Some(thread),
+        })
+    }
+
+    /// Runs `run` in a batch and returns when the batch is committed. `count` sees what was.
+    pub(super) async fn submit<T: Send + 'static>(
+        &self,
+        kind: Kind,
+        bytes: usize,
+        run: impl FnOnce(&mut Txn<'_>) -> Result<T, StoreError> + Send + 'static,
+        count: fn(&Counters, &T),
+    ) -> Result<T, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let job = Job {
+            kind,
+            bytes,
+            run: job(run, count, answer),
+        };
+        let jobs = self.jobs.as_ref().ok_or_else(stopped)?;
+        jobs.send(job).await.map_err(|_closed| stopped())?;
+        let lost = |_closed| StoreError::OutcomeUnknown("the writer ended before it answered".into());
+        answered.await.map_err(lost)?
+    }
+
+    /// Leaves work that may be lost; it is, when too much is waiting.
+    pub(super) fn leave(&self, run: impl FnOnce(&mut Txn<'_>) -> Result<(), StoreError> + Send + 'static) {
+        let (answer, _nobody) = oneshot::channel();
+        let job = Job {
+            kind: Kind::Unsynced,
+            bytes: 0,
+            run: job(run, |_, ()| {}, answer),
+        };
+        if let Some(jobs) = &self.jobs {
+            drop(jobs.try_send(job));
+        }
+    }
+
+    /// Jobs that wait.
+    pub(super) fn depth(&self) -> usize {
+        self.jobs
+            .as_ref()
+            .map_or(0, |jobs| jobs.max_capacity().saturating_sub(jobs.capacity()))
+    }
+}
+
+impl Drop for Writer {
+    /// Lets the thread finish what is waiting.
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the writer of the mailbox store had panicked");
+        }
+    }
+}
+
+fn stopped() -> StoreError {
+    StoreError::Unavailable("its writer has ended".into())
+}
+
+fn job<T: Send + 'static>(
+    run: impl FnOnce(&mut Txn<'_>) -> Result<T, StoreError> + Send + 'static,
+    count: fn(&Counters, &T),
+    answer: oneshot::Sender<Result<T, StoreError>>,
+) -> Run {
+    Box::new(move |turn| {
+        let result = turn.and_then(|txn| {
+            txn.mark();
+            let result = run(txn);
+            if result.is_err() {
+                txn.rollback();
+            }
+            result
+        });
+        Box::new(move |committed, counters| {
+            let result = result.and_then(|value| committed.clone().map(|()| value));
+            if let Ok(value) = &result {
+                count(counters, value);
+            }
+            // The caller may have gone; what was committed stays.
+            drop(answer.send(result));
+        })
+    })
+}
+
+struct WriterLoop {
+    engine: Arc<Engine>,
+    shared: Arc<Shared>,
+    waiting: mpsc::Receiver<Job>,
+}
+
+impl Drop for WriterLoop {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.shared.poison("the writer panicked".into());
+        }
+    }
+}
+
+impl WriterLoop {
+    fn run(mut self) {
+        let view = CachedEngine::new(Arc::clone(&self.engine));
+        while let Some(first) = self.waiting.blocking_recv() {
+            let batch = self.gather(first);
+            self.commit(&view, batch);
+        }
+    }
+
+    /// What is waiting, up to the bounds of a batch.
+    fn gather(&mut self, first: Job) -> VecDeque<Job> {
+        let mut bytes = first.bytes;
+        let mut batch = VecDeque::from([first]);
+        while batch.len() < limits::BATCH_OPS_MAX && bytes < limits::BATCH_BYTES_MAX {
+            let Ok(job) = self.waiting.try_recv() else { break };
+            bytes = bytes.saturating_add(job.bytes);
+            batch.push_back(job);
+        }
+        batch
+    }
+
+    fn commit(&self, view: &CachedEngine, batch: VecDeque<Job>) {
+        let ops = batch.len();
+        let sync = batch.iter().any(|job| job.kind != Kind::Unsynced);
+        let full = batch.iter().any(|job| job.kind == Kind::Append) && self.shared.full().is_some();
+        let mut txn = Txn::new(view);
+        let mut replies = Vec::with_capacity(ops);
+        for job in batch {
+            let turn = if self.shared.poisoned().is_some() {
+                Err(StoreError::Unavailable("an earlier write failed".into()))
+            } else if full && job.kind == Kind::Append {
+                Err(StoreError::Unavailable("its disk is full".into()))
+            } else {
+                Ok(&mut txn)
+            };
+            replies.push((job.run)(turn));
+        }
+        let committed = self.write(view, txn, sync, ops);
+        for reply in replies {
+            reply(&committed, &self.shared.counters);
+        }
+    }
+
+    fn write(&self, view: &CachedEngine, txn: Txn<'_>, sync: bool, ops: usize) -> Result<(), StoreError> {
+        if txn.is_empty() {
+            return Ok(());
+        }
+        let (writes, drops) = txn.into_parts();
+        let mut write = || {
+            self.engine
+                .write(&writes, &drops, sync)
+                .map_err(|error| error.to_string())
+        };
+        self.shared
+            .disk
+            .commit(&mut write)
+            .map_err(|reason| self.shared.poison(reason))?;
+        self.shared.counters.batch(ops);
+        if let Some(Some(clock)) = writes.get(&(Family::Meta, meta::clock())) {
+            let clock = records::meta_number(Some(clock.clone())).unwrap_or_default();
+            self.shared.clock.fetch_max(clock, Relaxed);
+        }
+        view.absorb(writes);
+        for (family, span) in drops {
+            if let Err(error) = self.engine.reclaim(family, &span) {
+                tracing::warn!(%error, "space of dropped records is given back later");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The engine with a memory for the small records that every operation needs.
+struct CachedEngine {
+    engine: Arc<Engine>,
+    known: RefCell<Generations<(Family, Key), Option<Bytes>>>,
+}
+
+impl CachedEngine {
+    fn new(engine: Arc<Engine>) -> Self {
+        Self {
+            engine,
+            known: RefCell::new(Generations::new(limits::WRITER_CACHE_MAX)),
+        }
+    }
+
+    fn keeps(family: Family) -> bool {
+        matches!(family, Family::Meta | Family::Mailbox | Family::Sender)
+    }
+
+    /// Takes over what was just committed.
+    fn absorb(&self, writes: Writes) {
+        let mut known = self.known.borrow_mut();
+        for (place, value) in writes {
+            if Self::keeps(place.0) {
+                known.insert(place, value);
+            }
+        }
+    }
+
+    /// The counters of a mailbox as stored, checked against its messages: a sequence number is never given out twice,
+    /// even if a log was damaged in a way that nothing else has noticed.
+    fn counters(&self, key: &Key) -> Result<Option<Bytes>, StoreError> {
+        let stored = self.engine.get(Family::Mailbox, key)?;
+        let Ok(mailbox) = key.as_slice().try_into().map(MailboxId::from_bytes) else {
+            return Ok(stored);
+        };
+        let Some(last) = rocks::last_seq(&self.engine, &mailbox)? else {
+            return Ok(stored);
+        };
+        let mut record = match &stored {
+            Some(bytes) => MailboxRecord::decode(bytes)?,
+            None => MailboxRecord::EMPTY,
+        };
+        if last < record.next_seq {
+            return Ok(stored);
+        }
+        tracing::error!(
+            ?mailbox,
+            last,
+            next = record.next_seq,
+            "the counters of a mailbox lag behind its messages"
+        );
+        record.next_seq = last + 1;
+        Ok(Some(record.encode()))
+    }
+}
+
+impl View for CachedEngine {
+    fn get(&self, family: Family, key: &Key) -> Result<Option<Bytes>, StoreError> {
+        if !Self::keeps(family) {
+            return self.engine.get(family, key);
+        }
+        if let Some(known) = self.known.borrow_mut().get(&(family, *key)) {
+            return Ok(known);
+        }
+        let value = match family {
+            Family::Mailbox => self.counters(key)?,
+            _ => self.engine.get(family, key)?,
+        };
+        self.known.borrow_mut().insert((family, *key), value.clone());
+        Ok(value)
+    }
+
+    fn exists(&self, family: Family, key: &Key) -> Result<bool, StoreError> {
+        self.engine.exists(family, key)
+    }
+
+    fn scan(&self, family: Family, span: &Span, visit: Visit<'_>) -> Result<(), StoreError> {
+        self.engine.scan(family, span, visit)
+    }
+}
