@@ -9,14 +9,19 @@
 
 pub mod challenge;
 pub mod clock;
+pub mod discovery;
 pub mod document;
 pub mod envelope;
 pub mod error;
+pub mod fusion;
+pub mod http_signature;
 pub mod identity;
 pub mod json;
 pub mod limits;
+pub mod listing;
 pub mod multikey;
 pub mod name;
+pub mod peer;
 pub mod seal;
 pub mod signature;
 pub mod time;

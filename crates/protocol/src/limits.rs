@@ -28,6 +28,14 @@ pub const WINDOW_SECS: u64 = 600;
 pub const TOLERANCE_SECS: u64 = 300;
 /// An operation's `created_at` lies this close to the hub's clock when admitted, in seconds (§3).
 pub const OPERATION_CLOCK_SECS: u64 = 300;
+/// Items of one push between hubs (§8).
+pub const BATCH_ITEMS_MAX: usize = 64;
+/// Bytes of one push between hubs (§8).
+pub const BATCH_BYTES_MAX: usize = 1024 * 1024;
+/// How long an item may be on its way between hubs, in seconds: five days (§8).
+pub const TRANSIT_SECS_MAX: u64 = 5 * 86_400;
+/// How long a signed request between hubs may be good, in seconds (§8).
+pub const REQUEST_LIFE_SECS_MAX: u64 = 60;
 /// Characters of a Multikey; both kinds have 48, the range only guards the decoder.
 pub(crate) const MULTIKEY_CHARS_MAX: usize = 60;
 /// Characters of a signature's text form.

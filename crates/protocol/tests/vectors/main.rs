@@ -3,7 +3,9 @@
 //! The files lie in `tests/vectors/` of the repository; a suite states how many vectors it has, so
 //! that a file that shrinks or goes missing fails.
 
+mod catalog;
 mod envelopes;
+mod federation;
 mod identity;
 mod keys;
 mod names;

@@ -1,0 +1,58 @@
+//! §9: listings and rank fusion.
+
+use std::collections::HashMap;
+
+use aip_protocol::fusion::Fusion;
+use aip_protocol::listing::Listing;
+use serde_json::Value;
+
+use crate::support::{identity, json, run, text, time};
+
+#[test]
+fn listings() {
+    run("listings", 16, |vector, file| {
+        let (agent, now) = (identity(&file["history"]), time(&file["hub_clock"]));
+        let listing = Listing::from_json(json(&vector.input));
+        let verified = listing.and_then(|listing| listing.verify(&agent, now).map(|()| listing));
+        vector.expect(verified, |listing, expected| {
+            assert_eq!(expected["ok"], true, "{}", vector.name);
+            assert_eq!(Value::from(listing.json), vector.input);
+        });
+    });
+}
+
+fn ids(leg: &Value) -> Option<Vec<&str>> {
+    leg.as_array().map(|ids| ids.iter().map(text).collect())
+}
+
+fn close(a: f64, b: &Value) -> bool {
+    (a - b.as_f64().unwrap()).abs() < 1e-12
+}
+
+#[test]
+fn fusion() {
+    run("fusion", 10, |vector, _| {
+        let input = &vector.input;
+        let (fts, semantic) = (ids(&input["fts"]), ids(&input["semantic"]));
+        let trust: HashMap<String, f64> = serde_json::from_value(input["trust"].clone()).unwrap();
+        let trust = |id: &str| trust.get(id).copied().unwrap_or(0.0);
+        let rows = Fusion::default().fuse(fts.as_deref(), semantic.as_deref(), trust);
+        let expected = vector.expected["results"].as_array().unwrap();
+        assert_eq!(rows.len(), expected.len(), "{}", vector.name);
+        for (row, expected) in rows.iter().zip(expected) {
+            assert_eq!(row.id, text(&expected["id"]), "{}", vector.name);
+            let rank = |leg: &str| expected["ranks"].get(leg).and_then(Value::as_u64);
+            assert_eq!(row.ranks.fts.map(u64::from), rank("fts"));
+            assert_eq!(row.ranks.semantic.map(u64::from), rank("semantic"));
+            let numbers = [
+                (row.trust_score, "trust_score"),
+                (row.rrf, "rrf"),
+                (row.relevance_score, "relevance_score"),
+                (row.final_score, "final_score"),
+            ];
+            for (number, name) in numbers {
+                assert!(close(number, &expected[name]), "{} {name}: {number}", vector.name);
+            }
+        }
+    });
+}
