@@ -135,7 +135,7 @@ pub(super) fn open(dir: &Path, fresh: &Epoch) -> Result<Opened, OpenError> {
             (Family::Meta, meta::schema()),
             Some(Bytes::copy_from_slice(&SCHEMA.to_be_bytes())),
         );
-        write(dir, &engine, Writes::from([schema, epoch_write(fresh)]))?;
+        write(dir, &engine, &Writes::from([schema, epoch_write(fresh)]))?;
         // Closed before its folder moves.
         drop(engine);
         put_in_place(dir, &making)?;
@@ -157,7 +157,7 @@ pub(super) fn restore(checkpoint: &Path, dir: &Path, epoch: &Epoch) -> Result<()
     copy_files(checkpoint, &making)?;
     let engine = Engine::open(&making).map_err(|error| explain(checkpoint, error))?;
     check_schema(checkpoint, &engine)?;
-    write(dir, &engine, Writes::from([epoch_write(epoch)]))?;
+    write(dir, &engine, &Writes::from([epoch_write(epoch)]))?;
     drop(engine);
     put_in_place(dir, &making)
 }
@@ -193,9 +193,9 @@ fn epoch_write(epoch: &Epoch) -> ((Family, super::super::view::Key), Option<Byte
     )
 }
 
-fn write(dir: &Path, engine: &Engine, writes: Writes) -> Result<(), OpenError> {
+fn write(dir: &Path, engine: &Engine, writes: &Writes) -> Result<(), OpenError> {
     engine
-        .write(&writes, &[], true)
+        .write(writes, &[], true)
         .map_err(|error| explain(dir, error))
 }
 

@@ -221,7 +221,8 @@ struct WriterLoop {
 impl Drop for WriterLoop {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.shared.poison("the writer panicked".into());
+            // Nobody is left to be told; the callers lose their answers.
+            drop(self.shared.poison("the writer panicked".into()));
         }
     }
 }
