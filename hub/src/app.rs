@@ -24,6 +24,7 @@ use crate::request_id::RequestIds;
 use crate::routes::discovery::Discovery;
 use crate::routes::docs::Docs;
 use crate::routes::resolve::Answers;
+use crate::stores::Stores;
 use crate::throttle::Throttle;
 
 /// What [`App::new`] is made of; the wiring at start makes these from the settings.
@@ -47,6 +48,8 @@ pub struct Parts {
     pub hub_key: Arc<SigningKey>,
     /// The token of the operator's door.
     pub operator_token: Secret,
+    /// The stores as a whole, for backups; `None` where everything is in memory.
+    pub stores: Option<Arc<Stores>>,
     /// A number that tells this run's request ids from another's.
     pub run: u32,
     /// Cancelled when the hub starts to stop: long waits and sockets end then.
@@ -76,6 +79,8 @@ pub struct App {
     pub hub_key: Arc<SigningKey>,
     /// The token of the operator's door.
     pub operator_token: Secret,
+    /// The stores as a whole, for backups.
+    pub stores: Option<Arc<Stores>>,
     /// What is counted.
     pub metrics: Metrics,
     /// Makes the ids of requests.
@@ -122,6 +127,7 @@ impl App {
             presence: parts.presence,
             hub_key: parts.hub_key,
             operator_token: parts.operator_token,
+            stores: parts.stores,
             stop: parts.stop,
         })
     }

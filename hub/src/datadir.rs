@@ -193,6 +193,18 @@ impl DataDir {
         parse_key(&text).ok_or(DataDirError::KeyInvalid(path))
     }
 
+    /// Tells where the running hub's operator listener is; replaces what an earlier run told.
+    ///
+    /// # Errors
+    /// The system says no.
+    pub fn publish_operator_url(&self, url: &str) -> Result<(), DataDirError> {
+        let path = self.operator_url_file();
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("cannot replace", &path)(error)),
+            _ => write_private(&path, &format!("{url}\n")),
+        }
+    }
+
     /// The operator's token, made with `rng` at the first start.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 //! goes wrong becomes an [`error::ApiError`]. [`app::App`] is what they share, [`server`] binds the listeners.
 
 pub mod app;
+pub mod backup;
 pub mod clock;
 pub mod commands;
 pub mod config;
@@ -22,5 +23,8 @@ pub mod process;
 pub mod request_id;
 pub mod routes;
 pub mod server;
+pub mod stores;
+#[cfg(test)]
+mod testing;
 pub mod throttle;
 pub mod wiring;

@@ -35,6 +35,11 @@ impl Lifecycle {
         self.closing.clone().cancelled_owned()
     }
 
+    /// Whether the hub has begun to go away.
+    pub fn is_closing(&self) -> bool {
+        self.closing.is_cancelled()
+    }
+
     /// Ends when there is no time left: drop what you are doing.
     pub fn hurried(&self) -> impl Future<Output = ()> + Send + use<> {
         self.hurry.clone().cancelled_owned()
@@ -55,6 +60,17 @@ impl Lifecycle {
     pub fn hurry(&self) {
         self.close();
         self.hurry.cancel();
+    }
+
+    /// Closes, and hurries what is not done after `grace`.
+    pub fn hurry_after(&self, grace: Duration) {
+        self.close();
+        let hurry = self.hurry.clone();
+        // Not one of the process's own tasks: it would wait for itself.
+        tokio::spawn(async move {
+            tokio::time::sleep(grace).await;
+            hurry.cancel();
+        });
     }
 
     /// Starts a task that belongs to the process. It must end soon after [`Lifecycle::closing`] does; when the

@@ -1,5 +1,6 @@
 //! The log: where it goes, in what form, and that a panic is in it.
 
+use std::io::IsTerminal as _;
 use std::panic::PanicHookInfo;
 
 use tracing_subscriber::EnvFilter;
@@ -29,7 +30,10 @@ pub enum LogError {
 /// # Errors
 /// The filter cannot be read, or there is a log already.
 pub fn init(settings: &LogSettings) -> Result<(), LogError> {
-    let lines = tracing_subscriber::fmt().with_env_filter(filter(settings)?).with_writer(std::io::stderr);
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter(settings)?)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr);
     match settings.format {
         LogFormat::Text => lines.finish().try_init()?,
         LogFormat::Json => lines.json().flatten_event(true).with_current_span(true).finish().try_init()?,

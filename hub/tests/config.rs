@@ -247,7 +247,7 @@ fn development_may_be_local_and_plain() {
 fn all_problems_are_told_at_once() {
     let found = problems(
         "[hub]\nreserved_names = [\"a b\"]\n[http]\nlisten = \"127.0.0.1:9090\"\noperator_token = \"short\"\n[relay]\n\
-         envelope_bytes_max = 1\nblocked_senders = [\"mallory\"]\n[receive]\nframe_bytes_max = 10\n[egress]\nallow_http = true\n",
+         envelope_bytes_max = 1\nblocked_senders = [\"ma/llory\"]\n[receive]\nframe_bytes_max = 10\n[egress]\nallow_http = true\n[log]\nfilter = \"aip_hub=loud\"\n",
     );
     for key in [
         "`hub.domain`",
@@ -258,10 +258,11 @@ fn all_problems_are_told_at_once() {
         "`relay.blocked_senders`",
         "`receive.frame_bytes_max`",
         "`egress.allow_http`",
+        "`log.filter`",
     ] {
         assert!(found.iter().any(|problem| problem.contains(key)), "{key} is not in {found:?}");
     }
-    assert_eq!(found.len(), 8, "{found:?}");
+    assert_eq!(found.len(), 9, "{found:?}");
 }
 
 #[test]

@@ -15,8 +15,8 @@ use crate::datadir::{DataDir, make_private_folder, sync_folder_of, write_private
 /// What may lie in a folder that counts as empty: our own lock, and what a file system puts into its root.
 const NOT_CONTENT: &[&str] = &["lock", "lost+found"];
 
-/// Copies the verified backup `from` into the data folder, calls `renew` on the copy (which gives the mailboxes their
-/// new epoch), and only then makes the folder usable.
+/// Copies the verified backup `from` into the data folder, lets `mailboxes` do so with theirs (which gives them a new
+/// epoch), and only then makes the folder usable. `mailboxes` gets the backup and the folder.
 ///
 /// # Errors
 /// `from` is no complete backup, the folder is in use or holds something, or the system says no. The folder then
@@ -24,7 +24,7 @@ const NOT_CONTENT: &[&str] = &["lock", "lost+found"];
 pub fn restore(
     from: &Path,
     folder: &DataDir,
-    renew: impl FnOnce(&DataDir) -> Result<(), BackupError>,
+    mailboxes: impl FnOnce(&DataDir, &DataDir) -> Result<(), BackupError>,
 ) -> Result<Manifest, BackupError> {
     let manifest = Manifest::verify(from)?;
     make_private_folder(folder.root())?;
@@ -36,11 +36,13 @@ pub fn restore(
     } else {
         write_private(&folder.restore_marker(), "A restore is under way, or was interrupted.\n")?;
     }
-    for (name, listed) in &manifest.files {
+    let backup = DataDir::at(from);
+    mailboxes(&backup, folder)?;
+    let is_mailboxes = |name: &str| from.join(name).starts_with(backup.store());
+    for (name, listed) in manifest.files.iter().filter(|(name, _)| !is_mailboxes(name)) {
         copy(&from.join(name), &folder.root().join(name), listed)?;
     }
     sync_folders(folder.root())?;
-    renew(folder)?;
     let marker = folder.restore_marker();
     fs::remove_file(&marker).and_then(|()| sync_folder_of(&marker)).map_err(failed("cannot remove", &marker))?;
     Ok(manifest)

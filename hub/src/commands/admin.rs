@@ -2,6 +2,9 @@
 
 use std::process::ExitCode;
 
+use aip_protocol::name::Name;
+use aip_registry::grants::InviteId;
+use anyhow::Context as _;
 use clap::Subcommand;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -9,7 +12,7 @@ use serde_json::{Value, json};
 use super::operator::{Operator, block_on};
 use super::output;
 use super::source::Source;
-use crate::routes::admin::{INVITES_PATH, agent_path, agents_path, invite_path, invites_path};
+use crate::routes::admin::{AGENTS_PATH, INVITE_PATH, INVITES_PATH, QUOTA_PATH, STANDING_PATH};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -87,38 +90,42 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 impl Command {
     async fn carry_out(&self, operator: &Operator, as_json: bool) -> anyhow::Result<()> {
-        let change = match self {
-            Self::List => return list(operator, as_json, &agents_path, agent_line).await,
-            Self::Invite(invite) => return invite.carry_out(operator, as_json).await,
-            Self::Suspend { name } => (name, json!({ "standing": "suspended" })),
-            Self::Unsuspend { name } => (name, json!({ "standing": "active" })),
-            Self::Quota { name, mailbox_messages, mailbox_bytes, sender_messages } => (
-                name,
-                json!({ "quota": {
+        match self {
+            Self::List => list(operator, as_json, AGENTS_PATH, agent_line).await,
+            Self::Invite(invite) => invite.carry_out(operator, as_json).await,
+            Self::Suspend { name } => put(operator, STANDING_PATH, name, &json!({ "standing": "suspended" })).await,
+            Self::Unsuspend { name } => put(operator, STANDING_PATH, name, &json!({ "standing": "active" })).await,
+            Self::Quota { name, mailbox_messages, mailbox_bytes, sender_messages } => {
+                let quota = json!({
                     "mailbox_messages": mailbox_messages,
                     "mailbox_bytes": mailbox_bytes,
                     "sender_messages": sender_messages,
-                }}),
-            ),
-        };
-        let (name, body) = change;
-        let agent = operator.call(Method::PATCH, &agent_path(name), &body).await?;
-        print(&agent, as_json, agent_line)
+                });
+                put(operator, QUOTA_PATH, name, &quota).await
+            }
+        }
     }
+}
+
+async fn put(operator: &Operator, path: &str, name: &str, body: &Value) -> anyhow::Result<()> {
+    // Parsed here, so that what is put into the path is a name and nothing else.
+    let name = Name::parse(name).map_err(|refusal| anyhow::anyhow!("{name:?} is no name: {refusal}"))?;
+    operator.call(Method::PUT, &path.replace("{name}", name.as_str()), body).await?;
+    Ok(())
 }
 
 impl Invite {
     async fn carry_out(&self, operator: &Operator, as_json: bool) -> anyhow::Result<()> {
         match self {
-            Self::List => list(operator, as_json, &invites_path, invite_line).await,
+            Self::List => list(operator, as_json, INVITES_PATH, invite_line).await,
             Self::Create { uses, days, note } => {
                 let body = json!({ "uses": uses, "days": days, "note": note });
                 let invite = operator.call(Method::POST, INVITES_PATH, &body).await?;
                 print(&invite, as_json, |invite| text(invite, "code"))
             }
             Self::Revoke { id } => {
-                operator.call(Method::DELETE, &invite_path(id), &Value::Null).await?;
-                Ok(())
+                let id = InviteId::parse(id).context("an invite's id is 16 hexadecimal digits, as listed")?;
+                operator.delete(&INVITE_PATH.replace("{id}", id.as_str())).await
             }
         }
     }
@@ -128,18 +135,20 @@ impl Invite {
 async fn list(
     operator: &Operator,
     as_json: bool,
-    page_path: &dyn Fn(Option<&str>) -> String,
+    path: &str,
     line: fn(&Value) -> String,
 ) -> anyhow::Result<()> {
     let mut after: Option<String> = None;
     loop {
-        let page = operator.get(&page_path(after.as_deref())).await?;
+        // Both cursors, a name and an invite's id, need no encoding.
+        let query = after.map_or_else(String::new, |after| format!("?after={after}"));
+        let page = operator.get(&format!("{path}{query}")).await?;
         for item in page.get("items").and_then(Value::as_array).into_iter().flatten() {
             print(item, as_json, line)?;
         }
-        match page.get("next_cursor").and_then(Value::as_str) {
-            Some(next) => after = Some(next.to_owned()),
-            None => return Ok(()),
+        after = page.get("next_cursor").and_then(Value::as_str).map(str::to_owned);
+        if after.is_none() {
+            return Ok(());
         }
     }
 }
@@ -150,8 +159,13 @@ fn print(item: &Value, as_json: bool, line: impl Fn(&Value) -> String) -> anyhow
 }
 
 fn agent_line(agent: &Value) -> String {
-    let quota = agent.get("quota").filter(|quota| !quota.is_null()).map_or_else(String::new, |q| format!("  quota {q}"));
-    format!("{:<10} {}  {}{quota}", text(agent, "standing"), text(agent, "registered_at"), text(agent, "name"))
+    let mut line = format!("{:<10} {}  {}", text(agent, "standing"), text(agent, "registered_at"), text(agent, "name"));
+    for (key, value) in agent.get("quota").and_then(Value::as_object).into_iter().flatten() {
+        if !value.is_null() {
+            line.push_str(&format!("  {key}={value}"));
+        }
+    }
+    line
 }
 
 fn invite_line(invite: &Value) -> String {

@@ -14,7 +14,7 @@ use crate::backup::Manifest;
 use crate::clock;
 use crate::config::Settings;
 use crate::datadir::{DataDir, DataDirError};
-use crate::routes::admin::BACKUP_PATH;
+use crate::routes::admin::BACKUPS_PATH;
 use crate::stores::Stores;
 
 /// The longest time that the running hub gets for the copy.
@@ -46,7 +46,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 async fn directly(settings: &Settings, folder: &DataDir, to: &Path) -> anyhow::Result<()> {
     let stores = Stores::open(settings, folder).await?;
-    let copied = stores.backup(folder, to, clock::wall()).await;
+    let copied = stores.backup(to, clock::wall()).await;
     stores.close().await;
     copied?;
     Ok(())
@@ -55,6 +55,6 @@ async fn directly(settings: &Settings, folder: &DataDir, to: &Path) -> anyhow::R
 async fn by_the_hub(settings: &Settings, folder: &DataDir, to: &Path) -> anyhow::Result<()> {
     let operator = Operator::running(settings, folder)?;
     let to = to.to_str().context("the folder's path is not UTF-8")?;
-    operator.call_slowly(BACKUP_PATH, &json!({ "to": to }), BACKUP_TIMEOUT).await?;
+    operator.call_slowly(BACKUPS_PATH, &json!({ "to": to }), BACKUP_TIMEOUT).await?;
     Ok(())
 }

@@ -17,6 +17,9 @@ use crate::datadir::{DataDir, DataDirError};
 pub(super) struct Args {
     #[command(flatten)]
     source: Source,
+    /// For a hub that is served with --dev
+    #[arg(long)]
+    dev: bool,
 }
 
 /// One line of the report.
@@ -41,7 +44,7 @@ impl Finding {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let found = block_on(examine(&args.source))?;
+    let found = block_on(examine(&args.source, args.dev))?;
     for finding in &found {
         output::line(&finding.line())?;
     }
@@ -49,8 +52,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-async fn examine(source: &Source) -> anyhow::Result<Vec<Finding>> {
-    let overrides = Overrides { data_dir: source.data.clone(), ..Overrides::default() };
+async fn examine(source: &Source, dev: bool) -> anyhow::Result<Vec<Finding>> {
+    let overrides = source.overrides(Overrides { dev, ..Overrides::default() });
     let settings = match config::load(source.config.as_deref(), &overrides) {
         Ok(settings) => settings,
         Err(problems) => return Ok(problems.sentences().iter().cloned().map(Finding::Bad).collect()),

@@ -18,15 +18,11 @@ use crate::datadir::DataDir;
 pub(super) struct Args {
     #[command(flatten)]
     source: Source,
-    /// The domain of the agents' handles, such as example.org
-    #[arg(long, value_name = "DOMAIN")]
-    domain: Option<String>,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let file = args.source.config.as_deref();
-    let overrides =
-        Overrides { domain: args.domain.clone(), data_dir: args.source.data.clone(), ..Overrides::default() };
+    let overrides = args.source.overrides(Overrides::default());
     let existing = file.filter(|file| file.exists());
     let settings = config::load(existing, &overrides).context("the settings cannot be used")?;
     if settings.hub.domain.is_empty() {

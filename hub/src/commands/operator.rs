@@ -64,6 +64,11 @@ impl Operator {
         self.answer(self.request(method, path).json(body)).await
     }
 
+    /// Removes something.
+    pub(super) async fn delete(&self, path: &str) -> anyhow::Result<()> {
+        self.answer(self.request(Method::DELETE, path)).await.map(drop)
+    }
+
     /// A call that takes as long as it takes: a backup of large stores.
     pub(super) async fn call_slowly(&self, path: &str, body: &Value, within: Duration) -> anyhow::Result<Value> {
         self.answer(self.request(Method::POST, path).json(body).timeout(within)).await

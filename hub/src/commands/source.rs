@@ -16,13 +16,20 @@ pub(super) struct Source {
     /// The data folder; wins over the settings
     #[arg(long, value_name = "DIR")]
     pub(super) data: Option<PathBuf>,
+    /// The domain of the agents' handles, such as example.org; wins over the settings
+    #[arg(long, value_name = "DOMAIN")]
+    pub(super) domain: Option<String>,
 }
 
 impl Source {
     /// The settings with the command line's changes; not checked.
     pub(super) fn settings(&self, overrides: Overrides) -> anyhow::Result<Settings> {
-        let overrides = Overrides { data_dir: self.data.clone(), ..overrides };
-        config::load(self.config.as_deref(), &overrides).context("the settings cannot be used")
+        config::load(self.config.as_deref(), &self.overrides(overrides)).context("the settings cannot be used")
+    }
+
+    /// `others` with what is set here.
+    pub(super) fn overrides(&self, others: Overrides) -> Overrides {
+        Overrides { data_dir: self.data.clone(), domain: self.domain.clone(), ..others }
     }
 
     /// The settings and the data folder that they name, for commands about a hub that was set up before.

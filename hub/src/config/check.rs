@@ -2,10 +2,12 @@
 
 use std::fmt;
 
-use aip_protocol::name::{Did, Domain, Name};
+use aip_protocol::name::{Domain, Name};
+use aip_relay::admission::Blocklist;
 use url::Url;
 
 use super::Settings;
+use crate::logging;
 
 /// Limits of the limits: outside of these a hub would not work, or not speak AIP/1 any more.
 mod bound {
@@ -62,6 +64,7 @@ impl Settings {
         self.check_listeners(&mut found);
         self.check_limits(&mut found);
         self.check_egress(&mut found);
+        found.extend(logging::filter(&self.log).err().map(|error| error.to_string()));
         Problems::check(found)
     }
 
@@ -122,8 +125,10 @@ impl Settings {
         for name in self.hub.reserved_names.iter().filter(|name| Name::parse(name).is_err()) {
             found.push(format!("`hub.reserved_names` holds {name:?}, which could not be registered anyway: remove it"));
         }
-        for did in self.relay.blocked_senders.iter().filter(|did| Did::parse(did).is_err()) {
-            found.push(format!("`relay.blocked_senders` holds {did:?}: write a DID, such as did:aip:example.org:mallory"));
+        for entry in self.relay.blocked_senders.iter().filter(|entry| Blocklist::parse([entry.as_str()]).is_err()) {
+            found.push(format!(
+                "`relay.blocked_senders` holds {entry:?}: write a DID, a handle or a domain, such as mallory#example.org"
+            ));
         }
         for origin in &self.http.allowed_origins {
             let same = Url::parse(origin).is_ok_and(|url| url.origin().ascii_serialization() == *origin);
@@ -165,7 +170,6 @@ impl Settings {
         within(found, "relay.sender_burst_messages", relay.sender_burst_messages, (1, 1_000_000));
         within(found, "relay.mailbox_messages_max", relay.mailbox_messages_max, (1, 10_000_000));
         within(found, "relay.retention_days", relay.retention_days, bound::DAYS);
-        within(found, "relay.dead_letter_retention_days", relay.dead_letter_retention_days, bound::DAYS);
         within(found, "relay.direct_timeout_secs", relay.direct_timeout_secs, (1, 120));
         within(found, "relay.sweep_interval_secs", relay.sweep_interval_secs, (1, 3_600));
         within(found, "relay.disk_used_percent_max", relay.disk_used_percent_max, (0, 100));

@@ -45,7 +45,7 @@ section! {
         /// Worker threads of the public listener. 0: one per core.
         pub workers: usize = 0,
         /// Connections held at once, sockets included; further ones wait in the system's queue.
-        pub connections_max: usize = 20_000,
+        pub connections_max: usize = 16_000,
         /// Requests per second from one network address in the long run, at the doors that need no token and no
         /// envelope (look-ups, challenges, operations). 0: no limit. In development there is none.
         pub requests_per_sec: u32 = 100,
@@ -90,9 +90,7 @@ section! {
         pub mailbox_messages_per_sender_max: u32 = 100,
         /// Time an unacked message is kept, in days.
         pub retention_days: u32 = 7,
-        /// Time a dead letter is kept, in days.
-        pub dead_letter_retention_days: u32 = 14,
-        /// DIDs whose messages are refused.
+        /// Who may not send: DIDs, handles, or whole domains.
         pub blocked_senders: Vec<String> = Vec::new(),
         /// Time a recipient's own endpoint has to answer in direct mode, in seconds.
         pub direct_timeout_secs: u64 = 10,
@@ -165,6 +163,6 @@ section! {
         /// `text` for people, `json` for a log store.
         pub format: LogFormat = LogFormat::Text,
         /// What is logged: a level, or levels by module (`info,aip_relay=debug`).
-        pub filter: String = "info".to_owned(),
+        pub filter: String = "info,actix_server=warn".to_owned(),
     }
 }

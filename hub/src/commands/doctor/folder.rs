@@ -2,11 +2,14 @@
 
 use std::path::Path;
 
-use rustix::fs::statvfs;
+use aip_relay::mailbox::rocks::{Disk as _, Space, SystemDisk};
 
 use super::Finding;
 use crate::config::Settings;
 use crate::datadir::{DataDir, check_private};
+use crate::stores::disk_guard;
+
+const MIB: u64 = 1024 * 1024;
 
 pub(super) fn examine(settings: &Settings, folder: &DataDir) -> Vec<Finding> {
     let mut found = vec![privacy(folder), disk(settings, folder.root())];
@@ -35,24 +38,18 @@ fn privacy(folder: &DataDir) -> Finding {
 }
 
 fn disk(settings: &Settings, path: &Path) -> Finding {
-    match statvfs(path) {
-        Ok(disk) => {
-            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-            let total = disk.f_blocks.saturating_mul(disk.f_frsize);
-            room(settings, free, total)
-        }
+    match SystemDisk.space(path) {
+        Ok(space) => room(settings, space),
         Err(error) => Finding::Bad(format!("the disk of {} does not say how full it is: {error}", path.display())),
     }
 }
 
-/// Compares the room that is left with the bounds at which the hub stops accepting.
-fn room(settings: &Settings, free: u64, total: u64) -> Finding {
-    let relay = &settings.relay;
-    let used_percent = u128::from(total.saturating_sub(free)) * 100 / u128::from(total.max(1));
-    let too_full = relay.disk_used_percent_max > 0 && used_percent >= u128::from(relay.disk_used_percent_max);
-    let too_little = free < relay.disk_free_bytes_min;
-    let text = format!("the disk is {used_percent} % full, {} MiB are free", free / (1024 * 1024));
-    if too_full || too_little {
+/// Asks the same guard that the hub asks before it accepts a message.
+fn room(settings: &Settings, space: Space) -> Finding {
+    let used = u128::from(space.total_bytes.saturating_sub(space.free_bytes));
+    let used_percent = used * 100 / u128::from(space.total_bytes.max(1));
+    let text = format!("the disk is {used_percent} % full, {} MiB are free", space.free_bytes / MIB);
+    if disk_guard(settings).is_full(space) {
         Finding::Bad(format!(
             "{text}: the hub accepts nothing until there is more room (relay.disk_used_percent_max, \
              relay.disk_free_bytes_min)"
@@ -66,14 +63,18 @@ fn room(settings: &Settings, free: u64, total: u64) -> Finding {
 mod tests {
     use super::*;
 
-    const GIB: u64 = 1024 * 1024 * 1024;
+    const GIB: u64 = 1024 * MIB;
+
+    fn space(free_bytes: u64, total_bytes: u64) -> Space {
+        Space { total_bytes, free_bytes }
+    }
 
     #[test]
     fn a_full_disk_is_bad_and_names_its_settings() {
         let settings = Settings::default();
-        assert!(matches!(room(&settings, 50 * GIB, 100 * GIB), Finding::Good(_)));
+        assert!(matches!(room(&settings, space(50 * GIB, 100 * GIB)), Finding::Good(_)));
         for (free, total) in [(9 * GIB, 100 * GIB), (GIB / 2, 2 * GIB)] {
-            let Finding::Bad(text) = room(&settings, free, total) else { panic!("{free} of {total}") };
+            let Finding::Bad(text) = room(&settings, space(free, total)) else { panic!("{free} of {total}") };
             assert!(text.contains("relay.disk_free_bytes_min"), "{text}");
         }
     }
@@ -83,6 +84,6 @@ mod tests {
         let mut settings = Settings::default();
         settings.relay.disk_used_percent_max = 0;
         settings.relay.disk_free_bytes_min = 0;
-        assert!(matches!(room(&settings, 0, 100 * GIB), Finding::Good(_)));
+        assert!(matches!(room(&settings, space(0, 100 * GIB)), Finding::Good(_)));
     }
 }

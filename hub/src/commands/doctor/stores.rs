@@ -1,5 +1,7 @@
 //! The stores, while no hub runs: whether they open, and whether what is in them is whole.
 
+use aip_relay::mailbox::Upkeep as _;
+
 use super::Finding;
 use crate::clock;
 use crate::config::Settings;

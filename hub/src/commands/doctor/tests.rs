@@ -10,13 +10,13 @@ fn settings(folder: &std::path::Path) -> Source {
          \"127.0.0.1:0\"\n[relay]\ndisk_used_percent_max = 0\ndisk_free_bytes_min = 0\n"
     );
     std::fs::write(&file, text).unwrap();
-    Source { config: Some(file), data: None }
+    Source { config: Some(file), ..Source::default() }
 }
 
 #[tokio::test]
 async fn a_folder_that_is_missing_is_told_with_the_command_that_makes_it() {
     let outside = tempfile::tempdir().unwrap();
-    let found = examine(&settings(outside.path())).await.unwrap();
+    let found = examine(&settings(outside.path()), false).await.unwrap();
     let Some(Finding::Bad(text)) = found.last() else { panic!("{found:?}") };
     assert!(text.contains("aip-hub init"), "{text}");
 }
@@ -25,7 +25,7 @@ async fn a_folder_that_is_missing_is_told_with_the_command_that_makes_it() {
 async fn a_fresh_folder_has_nothing_bad() {
     let outside = tempfile::tempdir().unwrap();
     DataDir::create(outside.path().join("data")).unwrap();
-    let found = examine(&settings(outside.path())).await.unwrap();
+    let found = examine(&settings(outside.path()), false).await.unwrap();
     assert!(!found.iter().any(|finding| matches!(finding, Finding::Bad(_))), "{found:?}");
 }
 
@@ -36,7 +36,7 @@ async fn a_key_that_others_can_read_is_bad() {
     let folder = DataDir::create(outside.path().join("data")).unwrap();
     std::fs::write(folder.key(), "").unwrap();
     std::fs::set_permissions(folder.key(), std::fs::Permissions::from_mode(0o644)).unwrap();
-    let found = examine(&settings(outside.path())).await.unwrap();
+    let found = examine(&settings(outside.path()), false).await.unwrap();
     let named = |finding: &Finding| matches!(finding, Finding::Bad(text) if text.contains("chmod 600"));
     assert!(found.iter().any(named), "{found:?}");
 }
@@ -46,7 +46,7 @@ async fn every_bad_setting_is_a_line() {
     let outside = tempfile::tempdir().unwrap();
     let file = outside.path().join("hub.toml");
     std::fs::write(&file, "[hub]\ndomian = \"example.org\"\n[http]\nport = 1\n").unwrap();
-    let found = examine(&Source { config: Some(file), data: None }).await.unwrap();
+    let found = examine(&Source { config: Some(file), ..Source::default() }, false).await.unwrap();
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found.iter().all(|finding| finding.line().starts_with("FAIL  there is no setting")));
 }

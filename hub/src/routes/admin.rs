@@ -1,0 +1,85 @@
+//! The operator's door: agents, quotas, invites, backups. On the operator's listener only, and every path asks for
+//! the operator's token; an agent's token opens none of them, and no agent's route changes what is decided here.
+
+use std::future::{Ready, ready};
+
+use actix_web::{FromRequest, HttpRequest, dev, web};
+use aip_protocol::error::{ErrorCode, Refusal};
+use aip_registry::limits::LIST_PAGE_MAX;
+use serde::de::DeserializeOwned;
+use subtle::ConstantTimeEq as _;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::extract::{Query, bearer, read_json};
+use crate::routes::Endpoint;
+
+pub mod agents;
+pub mod backup;
+pub mod create_invite;
+pub mod invites;
+pub mod quota;
+pub mod revoke_invite;
+pub mod standing;
+
+/// Lists the agents.
+pub const AGENTS_PATH: &str = "/admin/agents";
+/// Sets whether an agent may take part.
+pub const STANDING_PATH: &str = "/admin/agents/{name}/standing";
+/// Sets an agent's quota.
+pub const QUOTA_PATH: &str = "/admin/agents/{name}/quota";
+/// Lists and makes invites.
+pub const INVITES_PATH: &str = "/admin/invites";
+/// Ends an invite.
+pub const INVITE_PATH: &str = "/admin/invites/{id}";
+/// Takes a backup.
+pub const BACKUPS_PATH: &str = "/admin/backups";
+
+/// Items in one page of a list, unless the caller asks for another number.
+const PAGE_ITEMS: u64 = 100;
+
+/// The endpoints of this resource.
+pub fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::at(AGENTS_PATH).get(agents::agents),
+        Endpoint::at(STANDING_PATH).put(standing::standing),
+        Endpoint::at(QUOTA_PATH).put(quota::quota),
+        Endpoint::at(INVITES_PATH).get(invites::invites).post(create_invite::create_invite),
+        Endpoint::at(INVITE_PATH).delete(revoke_invite::revoke_invite),
+        Endpoint::at(BACKUPS_PATH).post(backup::backup),
+    ]
+}
+
+/// Whoever shows the operator's token. A handler that takes one is closed to everybody else.
+#[derive(Clone, Copy, Debug)]
+pub struct Operator(());
+
+impl FromRequest for Operator {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(req: &HttpRequest, _: &mut dev::Payload) -> Self::Future {
+        let shown = bearer(req).unwrap_or("").as_bytes();
+        let opens = req.app_data::<web::Data<App>>().is_some_and(|app| {
+            let token = app.operator_token.reveal().as_bytes();
+            !token.is_empty() && bool::from(shown.ct_eq(token))
+        });
+        let detail = "Send the operator's token as `Authorization: Bearer …`; it lies in operator.token in the data folder.";
+        ready(if opens { Ok(Self(())) } else { Err(ApiError::refused(ErrorCode::TokenInvalid, detail)) })
+    }
+}
+
+/// How many items the page that `limit` asks for has at most.
+fn page_items(query: &Query<'_>) -> Result<u32, ApiError> {
+    let limit = query.number("limit", 1..=u64::from(LIST_PAGE_MAX), PAGE_ITEMS)?;
+    Ok(u32::try_from(limit).unwrap_or(LIST_PAGE_MAX))
+}
+
+/// Reads a body of exactly the members of `T`.
+async fn read<T: DeserializeOwned>(app: &App, req: &HttpRequest, payload: web::Payload) -> Result<T, ApiError> {
+    let body = serde_json::Value::from(read_json(app, req, payload).await?);
+    serde_json::from_value(body).map_err(|error| Refusal::new(ErrorCode::MemberInvalid, error.to_string()).into())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,248 @@
+//! Plugs the rooms together: the one place where an [`App`] is built, for the process and for tests alike.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::web::Data;
+use aip_federation::egress::{EgressError, GuardedClient, Limits, Outbound, Policy, SystemResolver};
+use aip_protocol::clock::Clock;
+use aip_protocol::error::Refusal;
+use aip_protocol::multikey::SigningKey;
+use aip_protocol::name::Domain;
+use aip_registry::{Directory, Grants, MemoryStore, Registry, RegistryConfig};
+use aip_relay::admission::Blocklist;
+use aip_relay::mailbox::memory::MemoryMailboxes;
+use aip_relay::mailbox::{Epoch, MailboxStore, Quota, Upkeep as _};
+use aip_relay::presence::Presence;
+use aip_relay::rate::Rate;
+use aip_relay::relay::{Relay, RelayConfig};
+use rand::rngs::SysRng;
+use rand_core::{CryptoRng, Rng as _, UnwrapErr};
+
+use crate::app::{App, BuildError, Parts};
+use crate::clock::{self, SystemClock};
+use crate::config::{Registration, Secret, Settings};
+use crate::datadir::{DataDir, DataDirError};
+use crate::lifecycle::Lifecycle;
+use crate::stores::{self, Stores};
+
+mod hub;
+mod identities;
+
+pub use hub::Hub;
+use identities::RegistryIdentities;
+
+const DAY_SECS: u64 = 86_400;
+
+/// Why a hub cannot be put together.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The data folder.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// A store.
+    #[error(transparent)]
+    Stores(#[from] stores::OpenError),
+    /// The way out.
+    #[error("the client for direct endpoints cannot be set up")]
+    Egress(#[from] EgressError),
+    /// A setting that [`Settings::check`] would have refused.
+    #[error("a setting cannot be used: {0}")]
+    Setting(#[from] Refusal),
+    /// A bug.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+}
+
+/// What a hub is plugged into: production and tests differ by this value only.
+#[derive(Debug)]
+pub struct Seams {
+    /// Now.
+    pub clock: Arc<dyn Clock>,
+    /// Agents and their histories.
+    pub directory: Arc<dyn Directory>,
+    /// Tokens and invites.
+    pub grants: Arc<dyn Grants>,
+    /// Envelopes.
+    pub mailboxes: Arc<dyn MailboxStore>,
+    /// The way out to direct endpoints.
+    pub outbound: Arc<dyn Outbound>,
+    /// The hub's own key.
+    pub hub_key: SigningKey,
+    /// What opens the operator's door.
+    pub operator_token: Secret,
+    /// The stores as a whole, for backups; `None` where everything is in memory.
+    pub stores: Option<Arc<Stores>>,
+}
+
+impl Seams {
+    /// A hub that keeps everything in the data folder.
+    ///
+    /// # Errors
+    /// The folder, a store or the HTTP client cannot be used.
+    pub async fn on_disk(settings: &Settings, folder: &DataDir) -> Result<Self, StartError> {
+        let mut rng = chance();
+        let hub_key = folder.hub_key(&mut rng)?;
+        let operator_token = match &settings.http.operator_token {
+            token if token.is_empty() => folder.operator_token(&mut rng)?,
+            token => token.clone(),
+        };
+        let stores = Arc::new(Stores::open(settings, folder).await?);
+        Ok(Self {
+            clock: Arc::new(steady_clock(&stores)),
+            directory: stores.registry.clone(),
+            grants: stores.registry.clone(),
+            mailboxes: stores.mailboxes.clone(),
+            outbound: Arc::new(guarded_client(settings)?),
+            hub_key,
+            operator_token,
+            stores: Some(stores),
+        })
+    }
+
+    /// A hub that forgets everything, with the time of `clock`: for tests.
+    ///
+    /// # Errors
+    /// The HTTP client cannot be set up.
+    pub fn in_memory(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Self, StartError> {
+        let mut rng = chance();
+        let names = Arc::new(MemoryStore::new());
+        Ok(Self {
+            clock,
+            directory: names.clone(),
+            grants: names,
+            mailboxes: Arc::new(MemoryMailboxes::new(Epoch::from_random(rng.next_u64()))),
+            outbound: Arc::new(guarded_client(settings)?),
+            hub_key: SigningKey::generate(&mut rng),
+            operator_token: settings.http.operator_token.clone(),
+            stores: None,
+        })
+    }
+}
+
+/// Opens a hub on its data folder, which the caller has locked.
+///
+/// # Errors
+/// What cannot be used, and how to mend it.
+pub async fn open(settings: Settings, folder: &DataDir) -> Result<Hub, StartError> {
+    let seams = Seams::on_disk(&settings, folder).await?;
+    build(settings, seams)
+}
+
+/// Builds a hub from checked settings and its seams.
+///
+/// # Errors
+/// A setting that [`Settings::check`] would have refused, or a bug.
+pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
+    let life = Lifecycle::new();
+    let domain = Domain::parse(&settings.hub.domain)?;
+    let presence = Presence::new();
+    let registry = Arc::new(Registry::new(
+        domain.clone(),
+        registry_config(&settings),
+        aip_registry::Seams {
+            directory: seams.directory,
+            grants: seams.grants,
+            clock: seams.clock.clone(),
+            rng: Box::new(chance()),
+        },
+    ));
+    let config = relay_config(&settings, domain.clone())?;
+    let identities = RegistryIdentities::new(registry.clone(), config.quota);
+    let relay_seams = aip_relay::relay::Seams {
+        clock: seams.clock.clone(),
+        identities: Arc::new(identities),
+        store: seams.mailboxes.clone(),
+        outbound: seams.outbound,
+        presence: presence.clone(),
+    };
+    let app = App::new(Parts {
+        settings: Arc::new(settings),
+        domain,
+        clock: seams.clock,
+        registry,
+        relay: Relay::new(config, relay_seams, Box::new(chance())),
+        store: seams.mailboxes,
+        presence,
+        hub_key: Arc::new(seams.hub_key),
+        operator_token: seams.operator_token,
+        stores: seams.stores,
+        run: chance().next_u32(),
+        stop: life.closing_token(),
+    })?;
+    Ok(Hub { app: Data::new(app), life })
+}
+
+/// The operating system's randomness: the root of all chance in the process.
+fn chance() -> impl CryptoRng + Send + 'static {
+    UnwrapErr(SysRng)
+}
+
+/// The clock, no earlier than what the mailboxes have seen; says so when the machine's clock is behind that.
+fn steady_clock(stores: &Stores) -> SystemClock {
+    let mark = stores.mailboxes.clock_high_water();
+    if let Some((mark, slip)) = mark.and_then(|mark| Some((mark, clock::behind(clock::wall(), mark)?))) {
+        tracing::warn!(
+            behind_secs = slip.as_secs(),
+            "The machine's clock is {} s behind the latest time that the mailboxes have seen, {mark}. The hub's time \
+             stands still there until the clock has caught up; set the clock",
+            slip.as_secs()
+        );
+    }
+    SystemClock::new(mark)
+}
+
+fn guarded_client(settings: &Settings) -> Result<GuardedClient, EgressError> {
+    let egress = &settings.egress;
+    let policy = Policy {
+        allow_http: egress.allow_http,
+        allowed_private_ranges: egress.allowed_private_ranges.clone(),
+        connect_timeout: Duration::from_secs(egress.connect_timeout_secs),
+    };
+    GuardedClient::new(policy, Arc::new(SystemResolver::default()))
+}
+
+fn registry_config(settings: &Settings) -> RegistryConfig {
+    let registry = &settings.registry;
+    RegistryConfig {
+        policy: match settings.hub.registration {
+            Registration::Open => aip_registry::Policy::Open,
+            Registration::Invite => aip_registry::Policy::Invite,
+            Registration::Closed => aip_registry::Policy::Closed,
+        },
+        reserved_names: settings.hub.reserved_names.iter().cloned().collect::<BTreeSet<_>>(),
+        allow_http_endpoints: settings.egress.allow_http,
+        cache_agents_max: registry.cache_agents_max,
+        token_lifetime_secs: registry.token_lifetime_secs,
+        challenge_lifetime_secs: registry.challenge_lifetime_secs,
+    }
+}
+
+fn relay_config(settings: &Settings, domain: Domain) -> Result<RelayConfig, Refusal> {
+    let relay = &settings.relay;
+    let at_least_one = |number| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
+    Ok(RelayConfig {
+        domain,
+        envelope_bytes_max: relay.envelope_bytes_max,
+        batch_envelopes_max: relay.batch_envelopes_max,
+        batch_bytes_max: relay.batch_bytes_max,
+        rate: Rate {
+            messages_per_sec: at_least_one(relay.sender_messages_per_sec),
+            burst_messages: at_least_one(relay.sender_burst_messages),
+        },
+        quota: Quota {
+            mailbox_messages: relay.mailbox_messages_max,
+            mailbox_bytes: relay.mailbox_bytes_max,
+            sender_messages: relay.mailbox_messages_per_sender_max,
+        },
+        retention: Duration::from_secs(u64::from(relay.retention_days) * DAY_SECS),
+        blocklist: Blocklist::parse(relay.blocked_senders.iter().map(String::as_str))?,
+        direct: Limits {
+            timeout: Duration::from_secs(relay.direct_timeout_secs),
+            answer_bytes_max: settings.egress.answer_bytes_max,
+        },
+    })
+}

@@ -1,0 +1,104 @@
+//! A hub that was put together: its regular work, and its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::web::Data;
+use aip_protocol::clock::Clock;
+use aip_registry::Registry;
+use aip_relay::mailbox::{MailboxStore, Status};
+use aip_relay::presence::{CloseReason, Presence};
+
+use crate::app::App;
+use crate::lifecycle::Lifecycle;
+
+/// The code of a message that was dropped at its end (spec §5), in the frame to its sender.
+const EXPIRED_CODE: &str = "expired";
+
+/// A hub.
+#[derive(Debug)]
+pub struct Hub {
+    /// The state that both listeners share.
+    pub app: Data<App>,
+    /// Where the process stands.
+    pub life: Lifecycle,
+}
+
+impl Hub {
+    /// Starts the sweep of what has expired: messages, dead letters, statuses, dedup records, tokens, challenges.
+    pub fn sweep_regularly(&self) {
+        let every = Duration::from_secs(self.app.settings.relay.sweep_interval_secs);
+        let sweeper = Arc::new(Sweeper {
+            clock: self.app.clock.clone(),
+            registry: self.app.registry.clone(),
+            mailboxes: self.app.store.clone(),
+            presence: self.app.presence.clone(),
+            life: self.life.clone(),
+        });
+        self.life.spawn_every(every, move || {
+            let sweeper = sweeper.clone();
+            async move { sweeper.sweep().await }
+        });
+    }
+
+    /// From here on the hub is not ready; sockets get their close frame, waits return what they have.
+    pub fn begin_to_close(&self) {
+        self.app.serving.drain();
+        self.life.close();
+        self.app.presence.close_all(CloseReason::GoingAway);
+    }
+
+    /// Waits for what was begun, then closes the stores; after [`Lifecycle::hurry`] without waiting. The listeners
+    /// have stopped by now.
+    pub async fn close(self) {
+        let life = &self.life;
+        let begun = async {
+            life.drained().await;
+            self.app.relay.drained().await;
+        };
+        tokio::select! {
+            () = begun => {}
+            () = life.hurried() => tracing::warn!(tasks = life.tasks(), "Some tasks did not end in time"),
+        }
+        if let Some(stores) = &self.app.stores {
+            stores.close().await;
+        }
+    }
+}
+
+/// What the regular sweep works on.
+struct Sweeper {
+    clock: Arc<dyn Clock>,
+    registry: Arc<Registry>,
+    mailboxes: Arc<dyn MailboxStore>,
+    presence: Arc<Presence>,
+    life: Lifecycle,
+}
+
+impl Sweeper {
+    async fn sweep(&self) {
+        self.sweep_mailboxes().await;
+        if let Err(error) = self.registry.sweep().await {
+            tracing::warn!(%error, "Old tokens were not swept; the next sweep tries again");
+        }
+    }
+
+    /// In bounded steps, so that a long backlog does not keep the writer from what is new.
+    async fn sweep_mailboxes(&self) {
+        while !self.life.is_closing() {
+            let now = self.clock.now();
+            match self.mailboxes.sweep(now).await {
+                Ok(swept) => {
+                    self.presence.statuses(swept.expired, Status::Expired, Some(EXPIRED_CODE), now);
+                    if !swept.more {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "The mailboxes were not swept; the next sweep tries again");
+                    return;
+                }
+            }
+        }
+    }
+}
