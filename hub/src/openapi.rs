@@ -14,6 +14,9 @@ use crate::routes;
 /// The name of the scheme for `Authorization: Bearer`, for `security(("token" = []))`.
 pub const TOKEN: &str = "token";
 
+/// The name of the scheme of the operator's door.
+pub const OPERATOR: &str = "operator";
+
 /// What every error answer holds (RFC 9457), beside members of the case.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Problem {
@@ -57,6 +60,13 @@ pub struct Problem {
         routes::health::live::live,
         routes::health::ready::ready,
         routes::metrics::metrics,
+        routes::admin::agents::agents,
+        routes::admin::standing::standing,
+        routes::admin::quota::quota,
+        routes::admin::invites::invites,
+        routes::admin::create_invite::create_invite,
+        routes::admin::revoke_invite::revoke_invite,
+        routes::admin::backup::backup,
         routes::docs::openapi_json::openapi_json,
         routes::docs::page::page,
         routes::docs::errors::errors,
@@ -101,6 +111,9 @@ impl Modify for Tokens {
         let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(about)).build();
         let components = document.components.get_or_insert_default();
         components.add_security_scheme(TOKEN, SecurityScheme::Http(scheme));
+        let about = "The operator's token, from operator.token in the data folder. On the operator's listener only.";
+        let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(about)).build();
+        components.add_security_scheme(OPERATOR, SecurityScheme::Http(scheme));
     }
 }
 

@@ -9,6 +9,7 @@ use actix_web::{FromRequest, Resource, Responder, Route, guard, web};
 
 use crate::error::ApiError;
 
+pub mod admin;
 pub mod agents;
 pub mod auth;
 pub mod did;
@@ -170,5 +171,5 @@ pub fn public() -> Vec<Endpoint> {
 
 /// The endpoints of the operator's listener.
 pub fn operator() -> Vec<Endpoint> {
-    [health::endpoints(), metrics::endpoints()].into_iter().flatten().collect()
+    [health::endpoints(), metrics::endpoints(), admin::endpoints()].into_iter().flatten().collect()
 }
