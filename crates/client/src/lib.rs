@@ -1,1 +1,35 @@
-//! Being built.
+#![doc = include_str!("../README.md")]
+
+mod backoff;
+mod client;
+mod clock;
+mod entropy;
+mod error;
+mod files;
+mod identities;
+pub mod inbox;
+mod keys;
+pub mod limits;
+mod listen;
+mod message;
+mod opening;
+mod session;
+mod tls;
+mod transport;
+mod wire;
+
+pub use backoff::{Backoff, nak_secs};
+pub use client::{
+    Client, ClientBuilder, DeadLetter, DeadLetters, InboxPage, Registration, Resolved, Rotation, Unreadable,
+};
+pub use clock::SystemClock;
+pub use entropy::Entropy;
+pub use error::{Error, KeyFileError, Problem, Result};
+pub use inbox::{Inbox, InboxError};
+pub use keys::{AgentKeys, KdfCost, KeyFile};
+pub use listen::{Acker, ListenOptions, Listener, OnReplaced, SessionState};
+pub use message::{Body, Content, Draft, Incoming, KIND_DEFAULT, SealedEnvelope, parse_agent};
+pub use wire::{HistorySummary, HubInfo, MessageStatus, ResolveAnswer, Sent, SentStatus};
+
+/// The protocol crate, for the types that appear in signatures here.
+pub use aip_protocol as protocol;

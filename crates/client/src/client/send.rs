@@ -1,0 +1,249 @@
+//! Sending: sealed once, then the same bytes until the hub has said yes or no (spec §5).
+
+use aip_protocol::error::{ErrorCode, Refusal};
+use aip_protocol::time::Timestamp;
+use bytes::Bytes;
+use serde_json::{Map, Value};
+use tokio::time::sleep;
+
+use super::Client;
+use crate::error::{Error, Result};
+use crate::identities::Freshness;
+use crate::limits::{BATCH_BYTES_MAX, BATCH_MESSAGES_MAX};
+use crate::message::{Draft, SealedEnvelope};
+use crate::session::frame::sent_outcome;
+use crate::transport::{AIP_JSON, Request};
+use crate::wire::Sent;
+
+const SENDING: &str = "sending a message";
+const MESSAGES: &str = "/api/v1/messages";
+
+impl Client {
+    /// Seals a message for its recipient's newest key, signs it, and gives it to the hub. On a broken line, an overloaded
+    /// hub or an unknown outcome the same bytes go out again, until the hub has answered or the window is over. When this
+    /// returns `Ok`, the hub holds the message durably; a `duplicate` is as good as the first yes.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] when the hub said no, [`Error::OutcomeUnknown`] when the window ended without an answer,
+    /// [`Error::Invalid`] for a draft that no hub would take.
+    pub async fn send(&self, draft: &Draft) -> Result<Sent> {
+        // With the id fixed here, a message that has to be sealed again is still the same message.
+        let draft = draft.clone().with_fixed_id(self.entropy());
+        let sealed = self.seal_patiently(&draft).await?;
+        match self.submit(&sealed).await {
+            Err(error) if is_stale_key(&error) => {
+                self.refresh_own_keys().await?;
+                let again = self.seal(&draft).await?;
+                // The same key would be refused again; a refusal leaves no record, so the id may be used again.
+                if again.envelope().kid == sealed.envelope().kid {
+                    Err(error)
+                } else {
+                    self.submit(&again).await
+                }
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Seals and signs, without sending: to be written down first, or sent over a socket.
+    pub async fn seal(&self, draft: &Draft) -> Result<SealedEnvelope> {
+        let keys = self.keys()?;
+        let to = draft.recipient()?;
+        let identity = self.look_up(&to, Freshness::Remembered).await?;
+        let deactivated = || {
+            Refusal::new(
+                ErrorCode::RecipientDeactivated,
+                format!("{} has ended", to.handle()),
+            )
+        };
+        let key = identity
+            .sealing_key()
+            .filter(|_| !identity.is_deactivated())
+            .ok_or_else(deactivated)?;
+        draft.seal(&keys, (&to, key), self.now(), self.entropy())
+    }
+
+    /// Gives a sealed message to the hub: the same bytes, as often as it takes.
+    pub async fn submit(&self, sealed: &SealedEnvelope) -> Result<Sent> {
+        let ends_at = sealed.envelope().created_at + self.0.send_window;
+        let mut failures = 0;
+        loop {
+            let error = match self.submit_once(sealed).await {
+                Ok(sent) => return Ok(sent),
+                Err(error) => error,
+            };
+            if !error.is_transient() {
+                return Err(self.after_refusal(sealed, error, failures));
+            }
+            failures += 1;
+            if !self.pause(failures, &error, ends_at).await {
+                return Err(Error::OutcomeUnknown {
+                    id: sealed.id(),
+                    last: Box::new(error),
+                });
+            }
+        }
+    }
+
+    /// One attempt, without a retry.
+    pub async fn submit_once(&self, sealed: &SealedEnvelope) -> Result<Sent> {
+        let request = Request::post(SENDING, MESSAGES, sealed.wire().clone()).media_type(AIP_JSON);
+        self.0.transport.call(request).await?.json()
+    }
+
+    /// Sends many messages in as few requests as the limits allow; each has its own result, in order.
+    ///
+    /// # Errors
+    /// Those of a single message stand in its place. The call itself fails only where a recipient's identity cannot be
+    /// looked up at all or the client has no keys.
+    pub async fn send_batch(&self, drafts: &[Draft]) -> Result<Vec<Result<Sent>>> {
+        self.keys()?;
+        let mut sealed = Vec::with_capacity(drafts.len());
+        for draft in drafts {
+            let draft = draft.clone().with_fixed_id(self.entropy());
+            sealed.push(self.seal_patiently(&draft).await);
+        }
+        let mut results = Vec::with_capacity(drafts.len());
+        let mut batch = Vec::new();
+        for outcome in sealed {
+            match outcome {
+                Ok(envelope) => batch.push(envelope),
+                Err(error) => {
+                    results.extend(self.submit_batch(&std::mem::take(&mut batch)).await);
+                    results.push(Err(error));
+                }
+            }
+        }
+        results.extend(self.submit_batch(&batch).await);
+        Ok(results)
+    }
+
+    /// Gives sealed messages to the hub, up to 100 and 4 MiB at a time. What the hub could not take just now goes out
+    /// again by itself.
+    pub async fn submit_batch(&self, sealed: &[SealedEnvelope]) -> Vec<Result<Sent>> {
+        let mut results = Vec::with_capacity(sealed.len());
+        let mut rest = sealed;
+        while !rest.is_empty() {
+            let (batch, later) = rest.split_at(batch_length(rest));
+            rest = later;
+            match self.submit_array(batch).await {
+                Ok(answers) => {
+                    for (envelope, answer) in batch.iter().zip(answers) {
+                        results.push(self.settle_one(envelope, answer).await);
+                    }
+                }
+                // The batch as a whole failed: each message speaks for itself.
+                Err(_) => {
+                    for envelope in batch {
+                        results.push(self.submit(envelope).await);
+                    }
+                }
+            }
+        }
+        results
+    }
+
+    async fn settle_one(&self, envelope: &SealedEnvelope, answer: Result<Sent>) -> Result<Sent> {
+        match answer {
+            Err(error) if error.is_transient() => self.submit(envelope).await,
+            answer => answer,
+        }
+    }
+
+    async fn submit_array(&self, batch: &[SealedEnvelope]) -> Result<Vec<Result<Sent>>> {
+        const DOING: &str = "sending a batch";
+        let request = Request::post(DOING, MESSAGES, array_of(batch)).media_type(AIP_JSON);
+        let answers: Vec<Map<String, Value>> = self.0.transport.call(request).await?.json()?;
+        if answers.len() != batch.len() {
+            return Err(Error::answer(
+                DOING,
+                format_args!("{} results for {}", answers.len(), batch.len()),
+            ));
+        }
+        let outcome = |members| match sent_outcome(members) {
+            Ok(outcome) => outcome.map_err(|problem| Error::Refused(Box::new(problem))),
+            Err(error) => Err(Error::answer(DOING, error)),
+        };
+        Ok(answers.into_iter().map(outcome).collect())
+    }
+
+    /// Sealing needs the recipient's identity, which a hub that is just starting cannot give yet.
+    async fn seal_patiently(&self, draft: &Draft) -> Result<SealedEnvelope> {
+        let ends_at = self.now() + self.0.send_window;
+        let mut failures = 0;
+        loop {
+            let error = match self.seal(draft).await {
+                Ok(sealed) => return Ok(sealed),
+                Err(error) if error.is_transient() => error,
+                Err(error) => return Err(error),
+            };
+            failures += 1;
+            if !self.pause(failures, &error, ends_at).await {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Waits before the next attempt. False when the window would be over by then.
+    async fn pause(&self, failures: u32, error: &Error, ends_at: Timestamp) -> bool {
+        let delay = self
+            .0
+            .backoff
+            .delay(failures, error.retry_after(), self.entropy());
+        if self.now() + delay > ends_at {
+            return false;
+        }
+        tracing::debug!(failures, %error, "trying again");
+        sleep(delay).await;
+        true
+    }
+
+    /// A hub that says "too old" after an attempt whose outcome nobody knows has not said that it lacks the message.
+    fn after_refusal(&self, sealed: &SealedEnvelope, error: Error, failures: u32) -> Error {
+        if failures > 0 && error.is_code(ErrorCode::CreatedAtOutOfWindow) {
+            return Error::OutcomeUnknown {
+                id: sealed.id(),
+                last: Box::new(error),
+            };
+        }
+        error
+    }
+
+    /// The hub does not know our key: another process may have rotated it, or a change of ours is half done.
+    async fn refresh_own_keys(&self) -> Result<()> {
+        self.reload_keys().await?;
+        self.finish_change().await?;
+        Ok(())
+    }
+}
+
+fn is_stale_key(error: &Error) -> bool {
+    error.is_code(ErrorCode::KeyUnknown) || error.is_code(ErrorCode::SignatureInvalid)
+}
+
+/// How many of these fit into one request; at least one.
+fn batch_length(sealed: &[SealedEnvelope]) -> usize {
+    let mut bytes = 0;
+    let fits = sealed.iter().take(BATCH_MESSAGES_MAX).take_while(|envelope| {
+        bytes += envelope.wire().len() + 1;
+        bytes <= BATCH_BYTES_MAX
+    });
+    fits.count().max(1)
+}
+
+/// A JSON array of the very bytes of each.
+fn array_of(batch: &[SealedEnvelope]) -> Bytes {
+    let mut array = Vec::with_capacity(
+        batch
+            .iter()
+            .map(|envelope| envelope.wire().len() + 1)
+            .sum::<usize>()
+            + 1,
+    );
+    for (index, envelope) in batch.iter().enumerate() {
+        array.push(if index == 0 { b'[' } else { b',' });
+        array.extend_from_slice(envelope.wire());
+    }
+    array.push(b']');
+    array.into()
+}

@@ -1,0 +1,233 @@
+//! Verified identities: replayed, pinned, remembered (spec §3).
+//!
+//! The first history of an agent that is seen is pinned, whole. A later one must extend it; one that does not is refused,
+//! and both are kept as evidence, until the operator says otherwise ([`crate::Client::repin`]).
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use aip_protocol::identity::{EndpointPolicy, Identity, Operation};
+use aip_protocol::json::Json;
+use aip_protocol::name::Did;
+use aip_protocol::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, Result};
+use crate::files;
+use crate::limits::{IDENTITIES_MAX, IDENTITY_FRESH, IDENTITY_REFRESH_MIN};
+
+/// How fresh an identity has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Freshness {
+    /// What is remembered will do, for a while.
+    Remembered,
+    /// Ask again, but not too often: something did not check.
+    Refreshed,
+    /// Ask again.
+    Asked,
+}
+
+#[derive(Debug, Clone)]
+struct Known {
+    identity: Identity,
+    asked_at: Timestamp,
+}
+
+/// What is known of other agents.
+#[derive(Debug)]
+pub(crate) struct Identities {
+    known: Mutex<HashMap<Did, Known>>,
+    folder: Option<PathBuf>,
+}
+
+/// A pin as it lies on disk.
+#[derive(Serialize, Deserialize)]
+struct Pin {
+    did: Did,
+    operations: Vec<Json>,
+}
+
+/// A history that an agent's hub gave out, replayed.
+#[derive(Debug, Clone)]
+pub(crate) struct History {
+    pub(crate) identity: Identity,
+    pub(crate) operations: Vec<Operation>,
+}
+
+impl History {
+    /// Replays operations, oldest first.
+    pub(crate) fn replay(did: &Did, operations: Vec<Operation>) -> Result<Self> {
+        let unverified = |why: String| Error::Unverified {
+            did: did.clone(),
+            why,
+        };
+        let identity = Identity::replay(operations.iter().cloned());
+        let identity = identity.map_err(|refusal| unverified(refusal.to_string()))?;
+        if identity.did() != did {
+            return Err(unverified(format!(
+                "the hub gave the history of {}",
+                identity.did()
+            )));
+        }
+        Ok(Self { identity, operations })
+    }
+}
+
+impl Identities {
+    /// With a folder, pins outlive the process.
+    pub(crate) fn new(folder: Option<PathBuf>) -> Self {
+        Self {
+            known: Mutex::default(),
+            folder,
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<Did, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is remembered, if it is fresh enough.
+    pub(crate) fn recall(&self, did: &Did, freshness: Freshness, now: Timestamp) -> Option<Identity> {
+        let limit = match freshness {
+            Freshness::Remembered => IDENTITY_FRESH,
+            Freshness::Refreshed => IDENTITY_REFRESH_MIN,
+            Freshness::Asked => return None,
+        };
+        let known = self.known();
+        let known = known.get(did)?;
+        let age_ms = u128::try_from(now.millis_since(known.asked_at)).ok()?;
+        (age_ms < limit.as_millis()).then(|| known.identity.clone())
+    }
+
+    /// What is pinned, however old.
+    pub(crate) fn pinned(&self, did: &Did) -> Result<Option<Identity>> {
+        if let Some(known) = self.known().get(did) {
+            return Ok(Some(known.identity.clone()));
+        }
+        let Some(path) = self.pin_path(did) else {
+            return Ok(None);
+        };
+        let Some(operations) = read_pin(&path, did)? else {
+            return Ok(None);
+        };
+        History::replay(did, operations).map(|history| Some(history.identity))
+    }
+
+    /// Takes a history that was just given out, if it extends the one that is pinned.
+    pub(crate) fn admit(&self, did: &Did, history: &History, now: Timestamp) -> Result<Identity> {
+        let pinned = self.pinned(did)?;
+        if let Some(pinned) = &pinned {
+            let extends =
+                history
+                    .identity
+                    .check_extends(pinned.seq(), pinned.genesis_hash(), pinned.head_hash());
+            if extends.is_err() {
+                return Err(Error::Forked {
+                    did: did.clone(),
+                    evidence: self.keep_evidence(did, history)?,
+                });
+            }
+        }
+        let changed = pinned.is_none_or(|pinned| pinned.head_hash() != history.identity.head_hash());
+        self.remember(did, history, now, changed)
+    }
+
+    /// Takes a history in place of the one that is pinned: the operator's word.
+    pub(crate) fn repin(&self, did: &Did, history: &History, now: Timestamp) -> Result<Identity> {
+        self.remember(did, history, now, true)
+    }
+
+    fn remember(&self, did: &Did, history: &History, now: Timestamp, write: bool) -> Result<Identity> {
+        if let Some(path) = self.pin_path(did).filter(|_| write) {
+            write_pin(&path, did, history)?;
+        }
+        let mut known = self.known();
+        if known.len() >= IDENTITIES_MAX && !known.contains_key(did) {
+            let oldest = known
+                .iter()
+                .min_by_key(|(_, known)| known.asked_at)
+                .map(|(did, _)| did.clone());
+            oldest.and_then(|did| known.remove(&did));
+        }
+        known.insert(
+            did.clone(),
+            Known {
+                identity: history.identity.clone(),
+                asked_at: now,
+            },
+        );
+        Ok(history.identity.clone())
+    }
+
+    /// A DID may be longer than a file name may be, so files are named by its hash.
+    fn pin_path(&self, did: &Did) -> Option<PathBuf> {
+        let digest = Sha256::digest(did.as_str());
+        let name: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        self.folder
+            .as_ref()
+            .map(|folder| folder.join(format!("{name}.json")))
+    }
+
+    /// Writes the history that does not fit beside the pin. One file per head, so repeating it adds nothing.
+    fn keep_evidence(&self, did: &Did, history: &History) -> Result<Option<PathBuf>> {
+        let Some(path) = self.pin_path(did) else {
+            return Ok(None);
+        };
+        let path = path.with_extension(format!("fork-{}.json", history.identity.head_hash()));
+        write_pin(&path, did, history)?;
+        Ok(path.parent().map(Path::to_owned))
+    }
+}
+
+fn read_pin(path: &Path, did: &Did) -> Result<Option<Vec<Operation>>> {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Error::file(path)(error)),
+    };
+    let pin: Pin = serde_json::from_slice(&bytes).map_err(|error| Error::file(path)(error.into()))?;
+    let unverified = |why: String| Error::Unverified {
+        did: did.clone(),
+        why,
+    };
+    if pin.did != *did {
+        return Err(unverified(format!(
+            "{} is the pin of {}",
+            path.display(),
+            pin.did
+        )));
+    }
+    let operations = pin
+        .operations
+        .into_iter()
+        .map(|json| Operation::from_json(json, ANY_ENDPOINT));
+    operations
+        .collect::<Result<_, _>>()
+        .map(Some)
+        .map_err(|refusal| unverified(refusal.to_string()))
+}
+
+fn write_pin(path: &Path, did: &Did, history: &History) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        files::create_private_folder(folder).map_err(Error::file(folder))?;
+    }
+    let operations = history
+        .operations
+        .iter()
+        .map(|operation| operation.json.clone())
+        .collect();
+    let bytes = serde_json::to_vec(&Pin {
+        did: did.clone(),
+        operations,
+    });
+    let bytes = bytes.map_err(|error| Error::file(path)(error.into()))?;
+    files::write_atomic(path, &bytes).map_err(Error::file(path))
+}
+
+/// Whether an endpoint may be http is the hub's decision, made when it admitted the operation.
+pub(crate) const ANY_ENDPOINT: EndpointPolicy = EndpointPolicy { allow_http: true };
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! Every bound of the client, in one place. Those of the protocol itself are in `aip_protocol::limits`.
+
+use std::time::Duration;
+
+/// An answer of a hub is read up to this size, in bytes: a full inbox page or batch, with room.
+pub const ANSWER_BYTES_MAX: usize = 48 * 1024 * 1024;
+/// How long a connection to the hub may take to open.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a request may take, answer included. A direct endpoint may hold the hub for 10 s.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Added to `wait_s` of a long poll before the request is given up.
+pub const LONG_POLL_SLACK: Duration = Duration::from_secs(15);
+
+/// Envelopes in one `POST /api/v1/messages` (spec §5).
+pub const BATCH_MESSAGES_MAX: usize = 100;
+/// Bytes of one batch (spec §5: 4 MiB), with room for brackets and commas.
+pub const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024 - 1024;
+
+/// How long the same bytes may be offered after `created_at`: window plus tolerance of spec §5.
+pub const SEND_WINDOW: Duration =
+    Duration::from_secs(aip_protocol::limits::WINDOW_SECS + aip_protocol::limits::TOLERANCE_SECS);
+/// The longest `Retry-After` that is followed as it is; longer ones are cut to it.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
+
+/// A verified identity is used for this long before it is looked up again.
+pub const IDENTITY_FRESH: Duration = Duration::from_secs(300);
+/// Between two forced look-ups of the same identity: a stream of forgeries must not become a stream of requests.
+pub const IDENTITY_REFRESH_MIN: Duration = Duration::from_secs(5);
+/// Identities held in memory.
+pub const IDENTITIES_MAX: usize = 4096;
+/// Pages of one identity history that are read.
+pub const HISTORY_PAGES_MAX: usize = 256;
+/// Operations of one identity history that are read.
+pub const HISTORY_OPERATIONS_MAX: usize = 10_000;
+
+/// Part of a token's life, in percent, after which it is renewed.
+pub const TOKEN_RENEW_PERCENT: u32 = 80;
+/// The shortest and the longest life that a token is believed to have, whatever the two clocks say.
+pub const TOKEN_LIFE_MIN: Duration = Duration::from_secs(60);
+/// See [`TOKEN_LIFE_MIN`].
+pub const TOKEN_LIFE_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// Messages in flight that a listener asks for by default (spec §6).
+pub const CREDIT_DEFAULT: u32 = 64;
+/// The largest credit that a listener asks for.
+pub const CREDIT_MAX: u32 = 1024;
+/// A WebSocket frame (spec §6: 1 MiB).
+pub const FRAME_BYTES_MAX: usize = 1024 * 1024;
+/// Frames that wait to be written.
+pub const COMMANDS_MAX: usize = 256;
+/// Status frames kept for a slow reader; older ones are dropped.
+pub const STATUSES_KEPT: usize = 1024;
+/// How long opening a socket, from connect to `ready`, may take.
+pub const SESSION_OPEN_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a frame may take to leave.
+pub const SOCKET_WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Between two pings; the hub closes a socket that is silent for 60 s.
+pub const PING_EVERY: Duration = Duration::from_secs(20);
+/// A socket is given up after this many ping intervals in which nothing arrived.
+pub const SILENT_PINGS_MAX: u32 = 3;
+/// How long one envelope sent over the socket waits for its answer.
+pub const SOCKET_SEND_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a closing listener waits for the acks under way to be confirmed.
+pub const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// A session that lived this long counts as a success: the next reconnect starts at the shortest delay.
+pub const SESSION_STEADY: Duration = Duration::from_secs(30);
+/// The longest pause, in seconds, that a message handed back is kept away.
+pub const NAK_SECS_MAX: u64 = 300;
+
+/// Sealing keys kept for messages in flight.
+pub const SEALING_KEYS_KEPT_MAX: usize = 16;
+/// A key file is refused above this size, in bytes.
+pub const KEY_FILE_BYTES_MAX: u64 = 256 * 1024;
+
+/// How long the ids of processed messages are kept. Spec §5 needs 20 minutes; a mailbox that was restored from a
+/// backup offers again what is up to seven days old, so the default covers the retention of a mailbox.
+pub const IDS_KEPT: Duration = Duration::from_secs(8 * 24 * 3600);
+/// Ids kept at most, the newest.
+pub const IDS_MAX: usize = 65_536;
+/// Records in an inbox log before it is folded into a snapshot.
+pub const INBOX_LOG_RECORDS_MAX: u64 = 8192;

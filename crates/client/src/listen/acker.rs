@@ -1,0 +1,148 @@
+//! Settling messages: recorded first, acknowledged after.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+use crate::backoff::nak_secs;
+use crate::client::Client;
+use crate::error::{Error, Result};
+use crate::inbox::{Inbox, MessageKey};
+use crate::limits::{NAK_SECS_MAX, SOCKET_SEND_TIMEOUT};
+use crate::message::{Incoming, SealedEnvelope};
+use crate::session::frame::Offered;
+use crate::session::pump::Command;
+use crate::wire::Sent;
+
+/// Settles the messages of one listener. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Acker {
+    pub(super) client: Client,
+    pub(super) inbox: Arc<dyn Inbox>,
+    pub(super) commands: mpsc::Sender<Command>,
+    /// Ids of messages that the application works on.
+    pub(super) open: Arc<Mutex<HashSet<[u8; 16]>>>,
+}
+
+impl Acker {
+    /// The message is processed: records it in the inbox, then tells the hub. When this returns, it will not be handed over
+    /// again, even if the hub never hears of it.
+    ///
+    /// # Errors
+    /// A broken inbox. Then the hub was not told.
+    pub async fn ack(&self, message: &Incoming) -> Result<()> {
+        self.ack_all(std::slice::from_ref(message)).await
+    }
+
+    /// The same for several at once, with one write.
+    pub async fn ack_all(&self, messages: &[Incoming]) -> Result<()> {
+        let keys: Vec<MessageKey> = messages.iter().map(Incoming::key).collect();
+        self.inbox.record(&keys, self.client.now()).await?;
+        for key in &keys {
+            self.close(&key.id);
+            self.ack_place(key).await?;
+        }
+        Ok(())
+    }
+
+    /// The message could not be processed just now: it comes again after 5 s, doubling with each attempt to 5 minutes.
+    pub async fn nak(&self, message: &Incoming) -> Result<()> {
+        self.nak_after(message, nak_secs(message.attempt)).await
+    }
+
+    /// The same with a pause of the caller's own, at most 5 minutes.
+    pub async fn nak_after(&self, message: &Incoming, retry_after_secs: u64) -> Result<()> {
+        let key = message.key();
+        self.close(&key.id);
+        self.nak_place(&key, retry_after_secs.min(NAK_SECS_MAX)).await
+    }
+
+    /// The message never can be processed: to the dead letters, with this code, and the sender learns it.
+    pub async fn reject(&self, message: &Incoming, code: &str) -> Result<()> {
+        let key = message.key();
+        self.close(&key.id);
+        let (epoch, seq) = (key.cursor.epoch, key.cursor.seq);
+        self.tell(Command::Reject {
+            epoch,
+            seq,
+            code: code.to_owned(),
+        })
+        .await
+    }
+
+    pub(super) async fn submit(&self, sealed: &SealedEnvelope) -> Result<Sent> {
+        // The wire bytes are canonical JSON, so they are UTF-8.
+        let text =
+            std::str::from_utf8(sealed.wire()).map_err(|error| Error::answer("sending a message", error))?;
+        let (answer, answered) = oneshot::channel();
+        self.tell(Command::Send {
+            envelope: text.into(),
+            answer,
+        })
+        .await?;
+        match timeout(SOCKET_SEND_TIMEOUT, answered).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Err(Error::Closed),
+            Err(elapsed) => Err(Error::unreachable("sending over the session", elapsed)),
+        }
+    }
+
+    /// Marks a message as worked on. False when it is already.
+    pub(super) fn open(&self, id: [u8; 16]) -> bool {
+        self.open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id)
+    }
+
+    fn close(&self, id: &[u8; 16]) {
+        self.open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(id);
+    }
+
+    pub(super) async fn ack_place(&self, key: &MessageKey) -> Result<()> {
+        self.tell(Command::Ack {
+            epoch: key.cursor.epoch.clone(),
+            seq: key.cursor.seq,
+        })
+        .await
+    }
+
+    pub(super) async fn nak_place(&self, key: &MessageKey, retry_after_secs: u64) -> Result<()> {
+        let (epoch, seq) = (key.cursor.epoch.clone(), key.cursor.seq);
+        self.tell(Command::Nak {
+            epoch,
+            seq,
+            retry_after_secs,
+        })
+        .await
+    }
+
+    pub(super) async fn forget_place(&self, key: &MessageKey) -> Result<()> {
+        self.tell(Command::Forget {
+            epoch: key.cursor.epoch.clone(),
+            seq: key.cursor.seq,
+        })
+        .await
+    }
+
+    pub(super) async fn reject_place(&self, offered: &Offered, code: &str) -> Result<()> {
+        let (epoch, seq) = (offered.epoch.clone(), offered.seq);
+        self.tell(Command::Reject {
+            epoch,
+            seq,
+            code: code.to_owned(),
+        })
+        .await
+    }
+
+    /// A pump that is gone has nothing to be told: what is recorded counts, and what is not is offered again.
+    async fn tell(&self, command: Command) -> Result<()> {
+        drop(self.commands.send(command).await);
+        Ok(())
+    }
+}

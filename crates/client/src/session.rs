@@ -1,0 +1,6 @@
+//! The WebSocket session: frames, one connection, and the pump that keeps a connection alive (spec §6).
+
+pub(crate) mod connection;
+pub(crate) mod frame;
+pub(crate) mod policy;
+pub(crate) mod pump;
