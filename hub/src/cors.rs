@@ -7,12 +7,13 @@ use actix_web::dev::ServiceRequest;
 use actix_web::http::Method;
 use actix_web::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderValue,
-    ORIGIN, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HeaderMap,
+    HeaderValue, ORIGIN, VARY,
 };
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, DELETE");
-const HEADERS: HeaderValue = HeaderValue::from_static("authorization, content-type, last-event-id, x-aip-invite");
+const HEADERS: HeaderValue =
+    HeaderValue::from_static("authorization, content-type, last-event-id, x-aip-invite");
 const EXPOSED: HeaderValue = HeaderValue::from_static("etag, retry-after, x-request-id");
 /// Time a browser keeps the permission, in seconds.
 const MAX_AGE_SECS: HeaderValue = HeaderValue::from_static("3600");
@@ -24,7 +25,12 @@ pub struct Origins(Vec<HeaderValue>);
 impl Origins {
     /// Origins as browsers write them: scheme, host and port, without a slash at the end.
     pub fn new(origins: &[String]) -> Self {
-        Self(origins.iter().filter_map(|o| HeaderValue::try_from(o.trim_end_matches('/')).ok()).collect())
+        Self(
+            origins
+                .iter()
+                .filter_map(|o| HeaderValue::try_from(o.trim_end_matches('/')).ok())
+                .collect(),
+        )
     }
 
     /// Whether a request with this `Origin` may open a WebSocket: a listed one, or none at all (no browser).
@@ -67,7 +73,12 @@ mod tests {
     fn only_listed_origins_and_programs_are_admitted() {
         let origins = Origins::new(&["https://app.example.org/".to_owned()]);
         let admits = |origin: &str| {
-            origins.admits(TestRequest::default().insert_header((ORIGIN, origin)).to_http_request().headers())
+            origins.admits(
+                TestRequest::default()
+                    .insert_header((ORIGIN, origin))
+                    .to_http_request()
+                    .headers(),
+            )
         };
         assert!(admits("https://app.example.org"));
         assert!(!admits("https://app.example.org.evil.example"));

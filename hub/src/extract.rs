@@ -38,11 +38,17 @@ pub struct BodyLimit {
 impl BodyLimit {
     /// A limit whose refusal is `body_too_large`.
     pub const fn new(bytes: usize) -> Self {
-        Self { bytes, code: ErrorCode::BodyTooLarge }
+        Self {
+            bytes,
+            code: ErrorCode::BodyTooLarge,
+        }
     }
 
     fn refusal(self) -> ApiError {
-        let detail = format!("The body is larger than {} bytes, the most this path takes.", self.bytes);
+        let detail = format!(
+            "The body is larger than {} bytes, the most this path takes.",
+            self.bytes
+        );
         ApiError::from(Refusal::new(self.code, detail).with("limit_bytes", self.bytes)).closing()
     }
 }
@@ -76,7 +82,12 @@ pub async fn read_body(
     payload: web::Payload,
     limit: BodyLimit,
 ) -> Result<Bytes, ApiError> {
-    let mut reader = Reader { payload, pace: app.body_pace(), began: Instant::now(), received: 0 };
+    let mut reader = Reader {
+        payload,
+        pace: app.body_pace(),
+        began: Instant::now(),
+        received: 0,
+    };
     let refusal = match refused_by_head(req, limit) {
         Some(refusal) => refusal,
         None => match reader.collect(limit.bytes).await? {
@@ -102,7 +113,11 @@ pub async fn read_typed(
     let body = read_body(app, req, payload, limit).await?;
     let named = req.headers().contains_key(CONTENT_TYPE);
     let media_type = req.content_type();
-    if !named || media_types.iter().any(|known| media_type.eq_ignore_ascii_case(known)) {
+    if !named
+        || media_types
+            .iter()
+            .any(|known| media_type.eq_ignore_ascii_case(known))
+    {
         return Ok(body);
     }
     let detail = format!("Send the body as {}.", media_types.join(" or "));
@@ -128,7 +143,9 @@ pub fn text_member<'a>(body: &'a Json, name: &'static str) -> Result<&'a str, Ap
         Some(_) => (ErrorCode::MemberInvalid, "must be text"),
         None => (ErrorCode::MemberMissing, "is missing"),
     };
-    Err(Refusal::new(code, format!("The member `{name}` {what}.")).with("member", name).into())
+    Err(Refusal::new(code, format!("The member `{name}` {what}."))
+        .with("member", name)
+        .into())
 }
 
 fn refused_by_head(req: &HttpRequest, limit: BodyLimit) -> Option<ApiError> {
@@ -138,7 +155,9 @@ fn refused_by_head(req: &HttpRequest, limit: BodyLimit) -> Option<ApiError> {
         return Some(ApiError::refused(ErrorCode::EncodingUnsupported, detail).closing());
     }
     let length = header(req, &CONTENT_LENGTH).and_then(|length| length.parse::<usize>().ok());
-    length.is_some_and(|length| length > limit.bytes).then(|| limit.refusal())
+    length
+        .is_some_and(|length| length > limit.bytes)
+        .then(|| limit.refusal())
 }
 
 struct Reader {
@@ -167,7 +186,9 @@ impl Reader {
 
     /// The body, or `None` once it is larger than `bytes_max`.
     async fn collect(&mut self, bytes_max: usize) -> Result<Option<Bytes>, ApiError> {
-        let Some(first) = self.chunk().await? else { return Ok(Some(Bytes::new())) };
+        let Some(first) = self.chunk().await? else {
+            return Ok(Some(Bytes::new()));
+        };
         let Some(second) = self.chunk().await? else {
             return Ok((first.len() <= bytes_max).then_some(first));
         };
@@ -210,9 +231,16 @@ pub fn header<'a>(req: &'a HttpRequest, name: &HeaderName) -> Option<&'a str> {
 /// The framework decodes paths in part and replaces what is no UTF-8; identifiers must be decoded exactly once, by
 /// `aip_protocol::name::parse_identifier`.
 pub fn raw_segment<'a>(req: &'a HttpRequest, parameter: &str) -> &'a str {
-    let Some(Template(template)) = req.app_data::<Template>() else { return "" };
-    let wanted = |segment: &str| segment.strip_prefix('{').and_then(|s| s.strip_suffix('}')) == Some(parameter);
-    template.split('/').position(wanted).and_then(|at| req.uri().path().split('/').nth(at)).unwrap_or("")
+    let Some(Template(template)) = req.app_data::<Template>() else {
+        return "";
+    };
+    let wanted =
+        |segment: &str| segment.strip_prefix('{').and_then(|s| s.strip_suffix('}')) == Some(parameter);
+    template
+        .split('/')
+        .position(wanted)
+        .and_then(|at| req.uri().path().split('/').nth(at))
+        .unwrap_or("")
 }
 
 /// The agent name in the path, `{name}`.

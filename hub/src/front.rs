@@ -69,9 +69,13 @@ fn trim_slash(req: &mut ServiceRequest) {
     let uri = req.uri();
     let path = uri.path().trim_end_matches('/');
     let path = if path.is_empty() { "/" } else { path };
-    let text = uri.query().map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
+    let text = uri
+        .query()
+        .map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
     let mut parts = uri.clone().into_parts();
-    let Ok(path_and_query) = PathAndQuery::try_from(text) else { return };
+    let Ok(path_and_query) = PathAndQuery::try_from(text) else {
+        return;
+    };
     parts.path_and_query = Some(path_and_query);
     let Ok(uri) = Uri::from_parts(parts) else { return };
     req.match_info_mut().get_mut().update(&uri);
@@ -79,7 +83,9 @@ fn trim_slash(req: &mut ServiceRequest) {
 }
 
 fn rendered(app: &App, id: RequestId, answer: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
-    let Some(error) = answer.response().error() else { return answer };
+    let Some(error) = answer.response().error() else {
+        return answer;
+    };
     let problem = match error.as_error::<ApiError>() {
         Some(error) => problem(app, id, error),
         None => problem(app, id, &foreign(answer.status())),
@@ -100,9 +106,10 @@ fn problem(app: &App, id: RequestId, error: &ApiError) -> HttpResponse {
 fn foreign(status: StatusCode) -> ApiError {
     match status {
         StatusCode::PAYLOAD_TOO_LARGE => ApiError::refused(ErrorCode::BodyTooLarge, "The body is too large."),
-        status if status.is_client_error() => {
-            ApiError::refused(ErrorCode::ParameterInvalid, "A part of the request could not be read; see /docs.")
-        }
+        status if status.is_client_error() => ApiError::refused(
+            ErrorCode::ParameterInvalid,
+            "A part of the request could not be read; see /docs.",
+        ),
         status => ApiError::failed(ErrorCode::Internal, format!("the framework answered {status}")),
     }
 }

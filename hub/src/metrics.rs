@@ -13,8 +13,9 @@ use prometheus::{
 pub const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The upper ends of the duration buckets, in seconds.
-const DURATION_BUCKETS_SECS: &[f64] =
-    &[0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+const DURATION_BUCKETS_SECS: &[f64] = &[
+    0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+];
 
 /// The counters of the process.
 #[derive(Debug)]
@@ -39,17 +40,29 @@ impl Metrics {
             &["method", "route", "status"],
         )?;
         let durations = HistogramVec::new(
-            HistogramOpts::new("aip_http_request_duration_seconds", "Time from the head of a request to that of its answer")
-                .buckets(DURATION_BUCKETS_SECS.to_vec()),
+            HistogramOpts::new(
+                "aip_http_request_duration_seconds",
+                "Time from the head of a request to that of its answer",
+            )
+            .buckets(DURATION_BUCKETS_SECS.to_vec()),
             &["route"],
         )?;
         let in_flight = IntGauge::new("aip_http_requests_in_flight", "Requests being answered")?;
-        let errors = IntCounterVec::new(Opts::new("aip_http_errors_total", "Refusals and failures"), &["code"])?;
+        let errors = IntCounterVec::new(
+            Opts::new("aip_http_errors_total", "Refusals and failures"),
+            &["code"],
+        )?;
         registry.register(Box::new(requests.clone()))?;
         registry.register(Box::new(durations.clone()))?;
         registry.register(Box::new(in_flight.clone()))?;
         registry.register(Box::new(errors.clone()))?;
-        Ok(Self { registry, requests, durations, in_flight, errors })
+        Ok(Self {
+            registry,
+            requests,
+            durations,
+            in_flight,
+            errors,
+        })
     }
 
     /// Adds a room's own counters to what [`Metrics::encode`] prints.
@@ -68,8 +81,12 @@ impl Metrics {
 
     /// Counts an answer.
     pub fn answered(&self, method: &Method, route: &str, status: StatusCode, duration: Duration) {
-        self.requests.with_label_values(&[method_label(method), route, status.as_str()]).inc();
-        self.durations.with_label_values(&[route]).observe(duration.as_secs_f64());
+        self.requests
+            .with_label_values(&[method_label(method), route, status.as_str()])
+            .inc();
+        self.durations
+            .with_label_values(&[route])
+            .observe(duration.as_secs_f64());
     }
 
     /// Counts a refusal or a failure.
@@ -128,6 +145,10 @@ mod tests {
         assert!(text.contains(r#"aip_http_errors_total{code="not_found"} 1"#));
         assert!(text.contains("aip_http_requests_in_flight 1"));
         drop(running);
-        assert!(String::from_utf8(metrics.encode().unwrap()).unwrap().contains("aip_http_requests_in_flight 0"));
+        assert!(
+            String::from_utf8(metrics.encode().unwrap())
+                .unwrap()
+                .contains("aip_http_requests_in_flight 0")
+        );
     }
 }

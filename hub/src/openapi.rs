@@ -108,11 +108,18 @@ struct Tokens;
 impl Modify for Tokens {
     fn modify(&self, document: &mut openapi::OpenApi) {
         let about = "A token of POST /api/v1/auth/token. It belongs to one agent and lasts an hour.";
-        let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(about)).build();
+        let scheme = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some(about))
+            .build();
         let components = document.components.get_or_insert_default();
         components.add_security_scheme(TOKEN, SecurityScheme::Http(scheme));
-        let about = "The operator's token, from operator.token in the data folder. On the operator's listener only.";
-        let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(about)).build();
+        let about =
+            "The operator's token, from operator.token in the data folder. On the operator's listener only.";
+        let scheme = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some(about))
+            .build();
         components.add_security_scheme(OPERATOR, SecurityScheme::Http(scheme));
     }
 }
@@ -122,12 +129,25 @@ struct Problems;
 
 impl Modify for Problems {
     fn modify(&self, document: &mut openapi::OpenApi) {
-        document.paths.paths.values_mut().flat_map(operations).for_each(describe);
+        document
+            .paths
+            .paths
+            .values_mut()
+            .flat_map(operations)
+            .for_each(describe);
     }
 }
 
 fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
-    [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete].into_iter().filter_map(Option::as_mut)
+    [
+        &mut item.get,
+        &mut item.post,
+        &mut item.put,
+        &mut item.patch,
+        &mut item.delete,
+    ]
+    .into_iter()
+    .filter_map(Option::as_mut)
 }
 
 fn describe(operation: &mut Operation) {
@@ -140,8 +160,13 @@ fn describe(operation: &mut Operation) {
             response.content.insert(PROBLEM_JSON.to_owned(), problem().into());
         }
     }
-    let any = ResponseBuilder::new().description("Any other refusal or failure").content(PROBLEM_JSON, problem());
-    operation.responses.responses.insert("default".to_owned(), any.build().into());
+    let any = ResponseBuilder::new()
+        .description("Any other refusal or failure")
+        .content(PROBLEM_JSON, problem());
+    operation
+        .responses
+        .responses
+        .insert("default".to_owned(), any.build().into());
 }
 
 #[cfg(test)]
@@ -155,7 +180,11 @@ mod tests {
         let paths = value["paths"].as_object().unwrap();
         let methods = |(path, item): (&String, &serde_json::Value)| {
             let path = path.clone();
-            item.as_object().unwrap().keys().map(move |m| (path.clone(), m.to_uppercase())).collect::<Vec<_>>()
+            item.as_object()
+                .unwrap()
+                .keys()
+                .map(move |m| (path.clone(), m.to_uppercase()))
+                .collect::<Vec<_>>()
         };
         paths.iter().flat_map(methods).collect()
     }
@@ -164,7 +193,9 @@ mod tests {
         let endpoints = routes::public().into_iter().chain(routes::operator());
         let pairs = |endpoint: routes::Endpoint| {
             let methods = endpoint.methods().iter().filter(|method| **method != "HEAD");
-            methods.map(|method| (endpoint.path().to_owned(), (*method).to_owned())).collect::<Vec<_>>()
+            methods
+                .map(|method| (endpoint.path().to_owned(), (*method).to_owned()))
+                .collect::<Vec<_>>()
         };
         endpoints.flat_map(pairs).collect()
     }
@@ -178,7 +209,10 @@ mod tests {
     fn the_document_in_git_is_current() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/openapi.json");
         let kept = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(kept == json().unwrap(), "run `cargo run -p aip-hub -- openapi > docs/openapi.json`");
+        assert!(
+            kept == json().unwrap(),
+            "run `cargo run -p aip-hub -- openapi > docs/openapi.json`"
+        );
     }
 
     #[test]
@@ -189,10 +223,18 @@ mod tests {
     #[test]
     fn every_operation_has_a_tag_that_is_described() {
         let value = serde_json::to_value(document()).unwrap();
-        let tags: BTreeSet<_> = value["tags"].as_array().unwrap().iter().map(|tag| tag["name"].clone().to_string()).collect();
+        let tags: BTreeSet<_> = value["tags"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tag| tag["name"].clone().to_string())
+            .collect();
         for (path, method) in documented() {
             let tag = &value["paths"][&path][&method.to_lowercase()]["tags"][0];
-            assert!(tags.contains(&tag.to_string()), "{method} {path} has the tag {tag}");
+            assert!(
+                tags.contains(&tag.to_string()),
+                "{method} {path} has the tag {tag}"
+            );
         }
     }
 }

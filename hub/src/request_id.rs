@@ -21,12 +21,18 @@ pub struct RequestIds {
 impl RequestIds {
     /// `run` tells this run's ids from another's; draw it at start.
     pub fn new(run: u32) -> Self {
-        Self { run, next: AtomicU64::new(1) }
+        Self {
+            run,
+            next: AtomicU64::new(1),
+        }
     }
 
     /// A new id.
     pub fn next(&self) -> RequestId {
-        RequestId { run: self.run, number: self.next.fetch_add(1, Ordering::Relaxed) }
+        RequestId {
+            run: self.run,
+            number: self.next.fetch_add(1, Ordering::Relaxed),
+        }
     }
 }
 

@@ -44,7 +44,11 @@ impl std::fmt::Debug for ReadyRoute {
 impl Endpoint {
     /// An endpoint at a path template such as `/api/v1/agents/{name}/history`, without a slash at its end.
     pub fn at(path: &'static str) -> Self {
-        Self { path, methods: Vec::new(), routes: Vec::new() }
+        Self {
+            path,
+            methods: Vec::new(),
+            routes: Vec::new(),
+        }
     }
 
     /// Answers `GET`, and `HEAD` with the same headers.
@@ -56,7 +60,9 @@ impl Endpoint {
         F::Output: Responder + 'static,
     {
         self.methods.extend(["GET", "HEAD"]);
-        let route = web::route().guard(guard::Any(guard::Get()).or(guard::Head())).to(handler);
+        let route = web::route()
+            .guard(guard::Any(guard::Get()).or(guard::Head()))
+            .to(handler);
         self.routes.push(ReadyRoute(route));
         self
     }
@@ -171,5 +177,8 @@ pub fn public() -> Vec<Endpoint> {
 
 /// The endpoints of the operator's listener.
 pub fn operator() -> Vec<Endpoint> {
-    [health::endpoints(), metrics::endpoints(), admin::endpoints()].into_iter().flatten().collect()
+    [health::endpoints(), metrics::endpoints(), admin::endpoints()]
+        .into_iter()
+        .flatten()
+        .collect()
 }

@@ -43,7 +43,10 @@ fn serve_all(config: &mut ServiceConfig, endpoints: Vec<routes::Endpoint>) {
 }
 
 async fn no_route() -> Result<&'static str, ApiError> {
-    Err(ApiError::refused(ErrorCode::NotFound, "There is nothing at this path. /docs lists what there is."))
+    Err(ApiError::refused(
+        ErrorCode::NotFound,
+        "There is nothing at this path. /docs lists what there is.",
+    ))
 }
 
 /// The whole application of one listener, as the server and the tests run it.
@@ -59,7 +62,10 @@ pub fn application(
         InitError = (),
     >,
 > {
-    actix_web::App::new().app_data(app).wrap(from_fn(front)).configure(doors)
+    actix_web::App::new()
+        .app_data(app)
+        .wrap(from_fn(front))
+        .configure(doors)
 }
 
 /// Both listeners, bound and not yet running.
@@ -94,7 +100,12 @@ impl Servers {
         };
         let (public_addr, public) = listen(app, public, http.listen, workers)?;
         let (operator_addr, operator) = listen(app, operator, http.operator_listen, 1)?;
-        Ok(Self { public_addr, operator_addr, public, operator })
+        Ok(Self {
+            public_addr,
+            operator_addr,
+            public,
+            operator,
+        })
     }
 
     /// Serves until the process closes, then finishes the requests that run, at most until it is hurried.
@@ -166,3 +177,6 @@ pub struct BindError {
     /// What the system said.
     pub source: io::Error,
 }
+
+#[cfg(test)]
+mod tests;

@@ -47,13 +47,21 @@ struct Limit {
 impl Limit {
     /// No limit where `quota` is absent.
     fn new(quota: Option<Quota>) -> Option<Self> {
-        quota.map(|quota| Self { buckets: RateLimiter::keyed(quota), clock: DefaultClock::default() })
+        quota.map(|quota| Self {
+            buckets: RateLimiter::keyed(quota),
+            clock: DefaultClock::default(),
+        })
     }
 
     /// The seconds to wait, if the bucket is empty.
     fn wait_secs(&self, bucket: u64) -> Option<u64> {
         let not_until = self.buckets.check_key(&bucket).err()?;
-        Some(not_until.wait_time_from(self.clock.now()).as_secs().saturating_add(1))
+        Some(
+            not_until
+                .wait_time_from(self.clock.now())
+                .as_secs()
+                .saturating_add(1),
+        )
     }
 }
 
@@ -67,7 +75,11 @@ impl Throttle {
             Some(make(rate).allow_burst(NonZeroU32::new(burst).unwrap_or(rate)))
         };
         Self {
-            requests: Limit::new(quota(http.requests_per_sec, http.request_burst, Quota::per_second)),
+            requests: Limit::new(quota(
+                http.requests_per_sec,
+                http.request_burst,
+                Quota::per_second,
+            )),
             registrations: Limit::new(quota(
                 registry.registrations_per_minute,
                 registry.registration_burst,
@@ -90,15 +102,21 @@ impl Throttle {
         let Some(limit) = limit else { return Ok(()) };
         let caller = caller(req.peer_addr(), req.headers(), &self.proxies);
         let bucket = self.seed.hash_one(network(caller)) % THROTTLE_BUCKETS;
-        let Some(wait) = limit.wait_secs(bucket) else { return Ok(()) };
+        let Some(wait) = limit.wait_secs(bucket) else {
+            return Ok(());
+        };
         let detail = "Too many requests came from your network address. Wait for the time in Retry-After.";
-        Err(Refusal::new(ErrorCode::RateLimited, detail).retry_after(wait).into())
+        Err(Refusal::new(ErrorCode::RateLimited, detail)
+            .retry_after(wait)
+            .into())
     }
 }
 
 impl std::fmt::Debug for Throttle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Throttle").field("proxies", &self.proxies).finish_non_exhaustive()
+        f.debug_struct("Throttle")
+            .field("proxies", &self.proxies)
+            .finish_non_exhaustive()
     }
 }
 
@@ -106,13 +124,18 @@ impl std::fmt::Debug for Throttle {
 /// trusted proxies wrote it; a listener without addresses (a Unix socket) counts as one caller.
 fn caller(peer: Option<SocketAddr>, headers: &HeaderMap, proxies: &[IpNet]) -> IpAddr {
     let mut nearest = peer.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |peer| peer.ip().to_canonical());
-    let hops = headers.get_all(FORWARDED_FOR).filter_map(|value| value.to_str().ok()).flat_map(|v| v.split(','));
+    let hops = headers
+        .get_all(FORWARDED_FOR)
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|v| v.split(','));
     let hops: Vec<&str> = hops.collect();
     for hop in hops.iter().rev() {
         if !proxies.iter().any(|network| network.contains(&nearest)) {
             break;
         }
-        let Ok(address) = hop.trim().parse::<IpAddr>() else { break };
+        let Ok(address) = hop.trim().parse::<IpAddr>() else {
+            break;
+        };
         nearest = address.to_canonical();
     }
     nearest
@@ -144,15 +167,24 @@ mod tests {
     #[test]
     fn a_stranger_cannot_choose_the_address() {
         assert_eq!(seen("203.0.113.9", &["198.51.100.1"], &[]), "203.0.113.9");
-        assert_eq!(seen("203.0.113.9", &["198.51.100.1"], &["127.0.0.0/8"]), "203.0.113.9");
+        assert_eq!(
+            seen("203.0.113.9", &["198.51.100.1"], &["127.0.0.0/8"]),
+            "203.0.113.9"
+        );
     }
 
     #[test]
     fn a_trusted_proxy_tells_the_address() {
         let proxies = &["127.0.0.0/8", "10.0.0.0/8"];
         assert_eq!(seen("127.0.0.1", &["203.0.113.9"], proxies), "203.0.113.9");
-        assert_eq!(seen("127.0.0.1", &["9.9.9.9, 203.0.113.9, 10.0.0.2"], proxies), "203.0.113.9");
-        assert_eq!(seen("127.0.0.1", &["9.9.9.9", "203.0.113.9"], proxies), "203.0.113.9");
+        assert_eq!(
+            seen("127.0.0.1", &["9.9.9.9, 203.0.113.9, 10.0.0.2"], proxies),
+            "203.0.113.9"
+        );
+        assert_eq!(
+            seen("127.0.0.1", &["9.9.9.9", "203.0.113.9"], proxies),
+            "203.0.113.9"
+        );
         assert_eq!(seen("127.0.0.1", &["nonsense"], proxies), "127.0.0.1");
         assert_eq!(seen("::ffff:127.0.0.1", &["2001:db8::1"], proxies), "2001:db8::1");
         assert_eq!(seen("127.0.0.1", &[], proxies), "127.0.0.1");
@@ -172,13 +204,20 @@ mod tests {
         settings.registry.registrations_per_minute = 1;
         settings.registry.registration_burst = 3;
         let throttle = Throttle::new(&settings);
-        let request = TestRequest::default().peer_addr("192.0.2.1:5".parse().unwrap()).to_http_request();
+        let request = TestRequest::default()
+            .peer_addr("192.0.2.1:5".parse().unwrap())
+            .to_http_request();
         for _ in 0..3 {
             throttle.admit(Cost::Registration, &request).unwrap();
         }
         let error = throttle.admit(Cost::Registration, &request).unwrap_err();
         assert_eq!(error.code(), ErrorCode::RateLimited);
-        assert!(error.refusal().retry_after_secs.is_some_and(|secs| (1..=61).contains(&secs)));
+        assert!(
+            error
+                .refusal()
+                .retry_after_secs
+                .is_some_and(|secs| (1..=61).contains(&secs))
+        );
         throttle.admit(Cost::Request, &request).unwrap();
     }
 

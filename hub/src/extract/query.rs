@@ -22,9 +22,17 @@ impl<'a> Query<'a> {
     /// 400 `parameter_unknown`, or `parameter_invalid` for one that is there twice.
     pub fn parse(req: &'a HttpRequest, known: &[&'static str]) -> Result<Self, ApiError> {
         let mut pairs: Vec<(&'static str, &'a str)> = Vec::with_capacity(known.len());
-        for pair in req.uri().query().unwrap_or("").split('&').filter(|pair| !pair.is_empty()) {
+        for pair in req
+            .uri()
+            .query()
+            .unwrap_or("")
+            .split('&')
+            .filter(|pair| !pair.is_empty())
+        {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let Some(name) = known.iter().find(|known| **known == name) else { return Err(unknown(known)) };
+            let Some(name) = known.iter().find(|known| **known == name) else {
+                return Err(unknown(known));
+            };
             if pairs.iter().any(|(seen, _)| seen == name) {
                 return Err(invalid(name, "is given more than once"));
             }
@@ -35,7 +43,10 @@ impl<'a> Query<'a> {
 
     /// A value as sent, still percent-encoded.
     pub fn raw(&self, name: &str) -> Option<&'a str> {
-        self.pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+        self.pairs
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| *value)
     }
 
     /// A value, decoded once.
@@ -43,10 +54,14 @@ impl<'a> Query<'a> {
     /// # Errors
     /// 400 `parameter_invalid` for bytes that are no UTF-8.
     pub fn text(&self, name: &'static str) -> Result<Option<String>, ApiError> {
-        let Some(raw) = self.raw(name) else { return Ok(None) };
+        let Some(raw) = self.raw(name) else {
+            return Ok(None);
+        };
         // With the `=` written out the whole text is one name to the decoder.
         let whole = raw.replace('=', "%3D");
-        let text = form_urlencoded::parse(whole.as_bytes()).next().map_or_else(String::new, |(text, _)| text.into_owned());
+        let text = form_urlencoded::parse(whole.as_bytes())
+            .next()
+            .map_or_else(String::new, |(text, _)| text.into_owned());
         if text.contains('\u{FFFD}') {
             return Err(invalid(name, "is not UTF-8"));
         }
@@ -57,12 +72,22 @@ impl<'a> Query<'a> {
     ///
     /// # Errors
     /// 400 `parameter_invalid`, naming the range.
-    pub fn number(&self, name: &'static str, range: RangeInclusive<u64>, default: u64) -> Result<u64, ApiError> {
-        let Some(raw) = self.raw(name) else { return Ok(default) };
+    pub fn number(
+        &self,
+        name: &'static str,
+        range: RangeInclusive<u64>,
+        default: u64,
+    ) -> Result<u64, ApiError> {
+        let Some(raw) = self.raw(name) else {
+            return Ok(default);
+        };
         let digits = !raw.is_empty() && raw.bytes().all(|byte| byte.is_ascii_digit());
         match raw.parse::<u64>() {
             Ok(number) if digits && range.contains(&number) => Ok(number),
-            _ => Err(invalid(name, &format!("is not a whole number from {} to {}", range.start(), range.end()))),
+            _ => Err(invalid(
+                name,
+                &format!("is not a whole number from {} to {}", range.start(), range.end()),
+            )),
         }
     }
 }
@@ -70,12 +95,17 @@ impl<'a> Query<'a> {
 fn unknown(known: &[&'static str]) -> ApiError {
     let detail = match known {
         [] => "This path takes no query parameters.".to_owned(),
-        _ => format!("A query parameter is not known here. Known are: {}.", known.join(", ")),
+        _ => format!(
+            "A query parameter is not known here. Known are: {}.",
+            known.join(", ")
+        ),
     };
     Refusal::new(ErrorCode::ParameterUnknown, detail).into()
 }
 
 fn invalid(name: &'static str, what: &str) -> ApiError {
     let detail = format!("The query parameter `{name}` {what}.");
-    Refusal::new(ErrorCode::ParameterInvalid, detail).with("parameter", name).into()
+    Refusal::new(ErrorCode::ParameterInvalid, detail)
+        .with("parameter", name)
+        .into()
 }

@@ -5,7 +5,9 @@ use actix_web::test::TestRequest;
 use super::*;
 
 fn request(uri: &str) -> HttpRequest {
-    TestRequest::with_uri(uri).app_data(Template("/api/v1/resolve/{id}")).to_http_request()
+    TestRequest::with_uri(uri)
+        .app_data(Template("/api/v1/resolve/{id}"))
+        .to_http_request()
 }
 
 fn code<T>(result: Result<T, ApiError>) -> Option<ErrorCode> {
@@ -24,22 +26,48 @@ fn a_known_parameter_is_read() {
 
 #[test]
 fn an_unknown_parameter_is_refused() {
-    assert_eq!(code(Query::parse(&request("/x?colour=red"), &["limit"])), Some(ErrorCode::ParameterUnknown));
-    assert_eq!(code(Query::parse(&request("/x?Limit=1"), &["limit"])), Some(ErrorCode::ParameterUnknown));
-    assert_eq!(code(Query::parse(&request("/x?a"), &[])), Some(ErrorCode::ParameterUnknown));
+    assert_eq!(
+        code(Query::parse(&request("/x?colour=red"), &["limit"])),
+        Some(ErrorCode::ParameterUnknown)
+    );
+    assert_eq!(
+        code(Query::parse(&request("/x?Limit=1"), &["limit"])),
+        Some(ErrorCode::ParameterUnknown)
+    );
+    assert_eq!(
+        code(Query::parse(&request("/x?a"), &[])),
+        Some(ErrorCode::ParameterUnknown)
+    );
 }
 
 #[test]
 fn a_doubled_parameter_is_refused() {
-    assert_eq!(code(Query::parse(&request("/x?limit=1&limit=1"), &["limit"])), Some(ErrorCode::ParameterInvalid));
+    assert_eq!(
+        code(Query::parse(&request("/x?limit=1&limit=1"), &["limit"])),
+        Some(ErrorCode::ParameterInvalid)
+    );
 }
 
 #[test]
 fn numbers_are_digits_within_their_range() {
-    for raw in ["0", "101", "-1", "+1", "1.0", "1e1", "", "99999999999999999999", "%31"] {
+    for raw in [
+        "0",
+        "101",
+        "-1",
+        "+1",
+        "1.0",
+        "1e1",
+        "",
+        "99999999999999999999",
+        "%31",
+    ] {
         let req = request(&format!("/x?limit={raw}"));
         let query = Query::parse(&req, &["limit"]).unwrap();
-        assert_eq!(code(query.number("limit", 1..=100, 20)), Some(ErrorCode::ParameterInvalid), "{raw}");
+        assert_eq!(
+            code(query.number("limit", 1..=100, 20)),
+            Some(ErrorCode::ParameterInvalid),
+            "{raw}"
+        );
     }
 }
 
@@ -52,22 +80,39 @@ fn text_is_utf8() {
 
 #[test]
 fn a_segment_stays_as_sent() {
-    assert_eq!(raw_segment(&request("/api/v1/resolve/alice%2523b%FF"), "id"), "alice%2523b%FF");
+    assert_eq!(
+        raw_segment(&request("/api/v1/resolve/alice%2523b%FF"), "id"),
+        "alice%2523b%FF"
+    );
     assert_eq!(raw_segment(&request("/api/v1/resolve/alice"), "other"), "");
 }
 
 #[test]
 fn a_body_gets_more_time_only_while_it_comes() {
-    let pace = BodyPace { grace: Duration::from_secs(10), bytes_per_sec_min: 1_024 };
+    let pace = BodyPace {
+        grace: Duration::from_secs(10),
+        bytes_per_sec_min: 1_024,
+    };
     assert_eq!(pace.allowance(0), Duration::from_secs(10));
     assert_eq!(pace.allowance(1_023), Duration::from_secs(10));
     assert_eq!(pace.allowance(20_480), Duration::from_secs(30));
-    assert_eq!(BodyPace { bytes_per_sec_min: 0, ..pace }.allowance(20_480), Duration::from_secs(10));
+    assert_eq!(
+        BodyPace {
+            bytes_per_sec_min: 0,
+            ..pace
+        }
+        .allowance(20_480),
+        Duration::from_secs(10)
+    );
 }
 
 #[test]
 fn a_bearer_token_is_found() {
-    let with = |value: &str| TestRequest::default().insert_header(("authorization", value)).to_http_request();
+    let with = |value: &str| {
+        TestRequest::default()
+            .insert_header(("authorization", value))
+            .to_http_request()
+    };
     assert_eq!(bearer(&with("Bearer abc")), Some("abc"));
     assert_eq!(bearer(&with("bearer abc")), Some("abc"));
     assert_eq!(bearer(&with("Basic abc")), None);

@@ -16,3 +16,6 @@ pub fn endpoints() -> Vec<Endpoint> {
         Endpoint::at("/agents/{name}").get(show::show),
     ]
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,3 +12,6 @@ pub fn endpoints() -> Vec<Endpoint> {
         Endpoint::at("/api/v1/auth/token").post(token::token),
     ]
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,3 +12,6 @@ pub fn endpoints() -> Vec<Endpoint> {
         Endpoint::at("/1.0/identifiers/{did}").get(resolve::resolve_did),
     ]
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,7 +23,15 @@ use crate::routes::Endpoint;
 use crate::throttle::Cost;
 
 /// What this hub can do, for clients and peers that ask before they try.
-const FEATURES: &[&str] = &["mail", "direct", "websocket", "inbox", "sse", "dead-letters", "did-resolution"];
+const FEATURES: &[&str] = &[
+    "mail",
+    "direct",
+    "websocket",
+    "inbox",
+    "sse",
+    "dead-letters",
+    "did-resolution",
+];
 
 /// The endpoints of this resource.
 pub fn endpoints() -> Vec<Endpoint> {
@@ -49,7 +57,10 @@ pub async fn discovery(app: web::Data<App>, req: HttpRequest) -> Result<HttpResp
     let body = app.discovery.current(&app)?;
     let mut response = HttpResponse::Ok();
     response.insert_header(ContentType::json());
-    response.insert_header((CACHE_CONTROL, format!("public, max-age={}", DISCOVERY_FRESH_SECS / 2)));
+    response.insert_header((
+        CACHE_CONTROL,
+        format!("public, max-age={}", DISCOVERY_FRESH_SECS / 2),
+    ));
     Ok(response.body(body))
 }
 
@@ -70,10 +81,14 @@ impl Discovery {
         if let Some(signed) = kept.as_ref().filter(|signed| now < signed.fresh_until) {
             return Ok(signed.body.clone());
         }
-        let document = document(app, now).map_err(|refusal| ApiError::failed(ErrorCode::Internal, refusal))?;
+        let document =
+            document(app, now).map_err(|refusal| ApiError::failed(ErrorCode::Internal, refusal))?;
         let body = Bytes::from(document.to_jcs());
         let fresh_until = now + Duration::from_secs(DISCOVERY_FRESH_SECS / 2);
-        *kept = Some(Signed { body: body.clone(), fresh_until });
+        *kept = Some(Signed {
+            body: body.clone(),
+            fresh_until,
+        });
         Ok(body)
     }
 }
@@ -86,15 +101,20 @@ fn document(app: &App, now: Timestamp) -> Result<Json, aip_protocol::error::Refu
         ("key", Json::from(key)),
         ("not_after", Json::Null),
     ]);
-    let software =
-        Json::from([("name", Json::from(env!("CARGO_PKG_NAME"))), ("version", Json::from(env!("CARGO_PKG_VERSION")))]);
+    let software = Json::from([
+        ("name", Json::from(env!("CARGO_PKG_NAME"))),
+        ("version", Json::from(env!("CARGO_PKG_VERSION"))),
+    ]);
     let mut document = Object::from([
         ("aip", Json::from("1")),
         ("domain", Json::from(app.domain.as_str())),
         ("hub", Json::from(app.public_url.as_str())),
         ("keys", Json::from(vec![keys])),
         ("features", Json::from(FEATURES.to_vec())),
-        ("registration", Json::from(registration(app.settings.hub.registration))),
+        (
+            "registration",
+            Json::from(registration(app.settings.hub.registration)),
+        ),
         ("limits", limits(app)?),
         ("software", software),
         ("epoch", Json::from(app.store.epoch().as_str())),
@@ -124,11 +144,20 @@ fn limits(app: &App) -> Result<Json, aip_protocol::error::Refusal> {
         ("batch_bytes", bytes(relay.batch_bytes_max)?),
         ("mailbox_messages", Json::from(relay.mailbox_messages_max)),
         ("mailbox_bytes", Json::try_from(relay.mailbox_bytes_max)?),
-        ("mailbox_messages_per_sender", Json::from(relay.mailbox_messages_per_sender_max)),
-        ("sender_messages_per_sec", Json::from(relay.sender_messages_per_sec)),
+        (
+            "mailbox_messages_per_sender",
+            Json::from(relay.mailbox_messages_per_sender_max),
+        ),
+        (
+            "sender_messages_per_sec",
+            Json::from(relay.sender_messages_per_sec),
+        ),
         ("sender_burst_messages", Json::from(relay.sender_burst_messages)),
         ("retention_days", Json::from(relay.retention_days)),
         ("frame_bytes", bytes(receive.frame_bytes_max)?),
         ("credit_messages", Json::from(receive.credit_messages_max)),
     ]))
 }
+
+#[cfg(test)]
+mod tests;

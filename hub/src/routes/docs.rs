@@ -53,14 +53,19 @@ impl Docs {
     /// A description that JSON cannot hold, which is a bug.
     pub fn new() -> Result<Self, serde_json::Error> {
         let document = serde_json::to_value(openapi::document())?;
-        Ok(Self { openapi: openapi::json()?.into(), page: reference::render(&document).into() })
+        Ok(Self {
+            openapi: openapi::json()?.into(),
+            page: reference::render(&document).into(),
+        })
     }
 }
 
 fn page(body: impl Into<Bytes>) -> HttpResponse {
     let mut response = HttpResponse::Ok();
     response.insert_header(ContentType::html());
-    response.insert_header((CONTENT_SECURITY_POLICY, PAGE_POLICY)).insert_header((CACHE_CONTROL, CACHED));
+    response
+        .insert_header((CONTENT_SECURITY_POLICY, PAGE_POLICY))
+        .insert_header((CACHE_CONTROL, CACHED));
     response.body(body.into())
 }
 
@@ -68,3 +73,6 @@ fn page(body: impl Into<Bytes>) -> HttpResponse {
 pub(crate) fn respond(page_of: Page) -> HttpResponse {
     page(page_of.render())
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,5 +7,8 @@ pub mod ready;
 
 /// The endpoints of this resource, on both listeners.
 pub fn endpoints() -> Vec<Endpoint> {
-    vec![Endpoint::at("/health/live").get(live::live), Endpoint::at("/health/ready").get(ready::ready)]
+    vec![
+        Endpoint::at("/health/live").get(live::live),
+        Endpoint::at("/health/ready").get(ready::ready),
+    ]
 }

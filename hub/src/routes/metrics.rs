@@ -25,6 +25,11 @@ pub fn endpoints() -> Vec<Endpoint> {
                content_type = "text/plain; version=0.0.4"))
 )]
 pub async fn metrics(app: web::Data<App>) -> Result<HttpResponse, ApiError> {
-    let text = app.metrics.encode().map_err(|error| ApiError::failed(ErrorCode::Internal, error))?;
-    Ok(HttpResponse::Ok().insert_header((CONTENT_TYPE, TEXT_FORMAT)).body(text))
+    let text = app
+        .metrics
+        .encode()
+        .map_err(|error| ApiError::failed(ErrorCode::Internal, error))?;
+    Ok(HttpResponse::Ok()
+        .insert_header((CONTENT_TYPE, TEXT_FORMAT))
+        .body(text))
 }

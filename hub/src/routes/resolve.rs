@@ -107,11 +107,16 @@ impl Answers {
 
     fn get(&self, app: &App, identity: &Identity) -> Result<Rendered, ApiError> {
         let now = app.clock.now();
-        if let Some(rendered) = self.0.get(identity.head_hash()).filter(|rendered| now < rendered.fresh_until) {
+        if let Some(rendered) = self
+            .0
+            .get(identity.head_hash())
+            .filter(|rendered| now < rendered.fresh_until)
+        {
             return Ok(rendered);
         }
         let answer = Answer::new(identity, &app.public_url, now);
-        let body = serde_json::to_vec(&answer).map_err(|error| ApiError::failed(ErrorCode::Internal, error))?;
+        let body =
+            serde_json::to_vec(&answer).map_err(|error| ApiError::failed(ErrorCode::Internal, error))?;
         // A weak validator: `expires_at` moves on while the identity stays the same.
         let etag = HeaderValue::try_from(format!("W/\"{}\"", identity.head_hash()));
         let rendered = Rendered {
@@ -133,7 +138,10 @@ async fn answer(app: &App, req: &HttpRequest, raw: &str) -> Result<HttpResponse,
 
 /// The handle of a name at this hub.
 pub(crate) fn local(app: &App, name: Name) -> Handle {
-    Handle { name, domain: app.domain.clone() }
+    Handle {
+        name,
+        domain: app.domain.clone(),
+    }
 }
 
 /// The agent with a handle.
@@ -145,9 +153,15 @@ pub(crate) async fn agent(app: &App, handle: &Handle) -> Result<Arc<Agent>, ApiE
         return Ok(agent);
     }
     if handle.domain == app.domain {
-        return Err(ApiError::refused(ErrorCode::NotFound, "No agent of this hub has this name."));
+        return Err(ApiError::refused(
+            ErrorCode::NotFound,
+            "No agent of this hub has this name.",
+        ));
     }
-    let detail = format!("This hub speaks for {} only; ask the hub of {}.", app.domain, handle.domain);
+    let detail = format!(
+        "This hub speaks for {} only; ask the hub of {}.",
+        app.domain, handle.domain
+    );
     Err(Refusal::new(ErrorCode::NotFound, detail).into())
 }
 
@@ -161,12 +175,31 @@ pub(crate) fn respond(
     if identity.is_deactivated() {
         let detail = "The agent ended its history: nothing reaches it, and its name stays taken.";
         let history = serde_json::Value::from(identity.summary());
-        return Err(Refusal::new(ErrorCode::AgentDeactivated, detail).with("history", history).into());
+        return Err(Refusal::new(ErrorCode::AgentDeactivated, detail)
+            .with("history", history)
+            .into());
     }
     let Rendered { body, etag, .. } = app.answers.get(app, identity)?;
-    let unchanged = known.is_some_and(|known| known.split(',').any(|one| one.trim().as_bytes() == etag.as_bytes()));
-    let status = if unchanged { StatusCode::NOT_MODIFIED } else { status };
+    let unchanged = known.is_some_and(|known| {
+        known
+            .split(',')
+            .any(|one| one.trim().as_bytes() == etag.as_bytes())
+    });
+    let status = if unchanged {
+        StatusCode::NOT_MODIFIED
+    } else {
+        status
+    };
     let mut response = HttpResponse::build(status);
-    response.insert_header((ETAG, etag)).insert_header((CACHE_CONTROL, FRESH));
-    Ok(if unchanged { response.finish() } else { response.insert_header(ContentType::json()).body(body) })
+    response
+        .insert_header((ETAG, etag))
+        .insert_header((CACHE_CONTROL, FRESH));
+    Ok(if unchanged {
+        response.finish()
+    } else {
+        response.insert_header(ContentType::json()).body(body)
+    })
 }
+
+#[cfg(test)]
+mod tests;

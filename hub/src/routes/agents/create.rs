@@ -44,7 +44,14 @@ pub async fn create(
 ) -> Result<HttpResponse, ApiError> {
     app.throttle.admit(Cost::Registration, &req)?;
     Query::parse(&req, &[])?;
-    let body = read_typed(&app, &req, payload, BodyLimit::new(OPERATION_WIRE_BYTES_MAX), JSON).await?;
+    let body = read_typed(
+        &app,
+        &req,
+        payload,
+        BodyLimit::new(OPERATION_WIRE_BYTES_MAX),
+        JSON,
+    )
+    .await?;
     let (status, agent) = match app.registry.register(&body, header(&req, &INVITE)).await? {
         Registered::Created(agent) => (StatusCode::CREATED, agent),
         Registered::Same(agent) => (StatusCode::OK, agent),

@@ -51,7 +51,11 @@ pub async fn history(app: web::Data<App>, req: HttpRequest) -> Result<HttpRespon
     let cursor = query.text("cursor")?;
     let limit = u32::try_from(limit).unwrap_or(most);
     let page = app.registry.history(&name, cursor.as_deref(), limit).await?;
-    let operations = page.operations.into_iter().map(RawValue::from_string).collect::<Result<Vec<_>, _>>();
+    let operations = page
+        .operations
+        .into_iter()
+        .map(RawValue::from_string)
+        .collect::<Result<Vec<_>, _>>();
     let answer = HistoryAnswer {
         operations: operations.map_err(|error| ApiError::failed(ErrorCode::Internal, error))?,
         next_cursor: page.next_cursor,

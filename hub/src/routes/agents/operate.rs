@@ -55,7 +55,14 @@ pub async fn operate(
     app.throttle.admit(Cost::Request, &req)?;
     Query::parse(&req, &[])?;
     let name = path_name(&req)?;
-    let body = read_typed(&app, &req, payload, BodyLimit::new(OPERATION_WIRE_BYTES_MAX), JSON).await?;
+    let body = read_typed(
+        &app,
+        &req,
+        payload,
+        BodyLimit::new(OPERATION_WIRE_BYTES_MAX),
+        JSON,
+    )
+    .await?;
     let (mut response, agent) = match app.registry.operate(&name, &body).await? {
         Operated::Appended(agent) => (HttpResponse::Created(), agent),
         Operated::Same(agent) => (HttpResponse::Ok(), agent),

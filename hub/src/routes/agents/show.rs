@@ -36,20 +36,31 @@ pub async fn show(app: web::Data<App>, req: HttpRequest) -> Result<HttpResponse,
 fn page(identity: &Identity, public_url: &str) -> Page {
     let handle = identity.did().handle();
     let mut html = Html::new();
-    html.raw("<table>\n<tr><th>DID</th><td><code>").text(identity.did().as_str()).raw("</code></td></tr>\n");
+    html.raw("<table>\n<tr><th>DID</th><td><code>")
+        .text(identity.did().as_str())
+        .raw("</code></td></tr>\n");
     if identity.is_deactivated() {
         html.raw("<tr><th>State</th><td>ended; nothing reaches it, and its name stays taken</td></tr>\n");
     } else {
         let endpoint = delivery_endpoint(identity.head(), public_url);
-        html.raw("<tr><th>Endpoint</th><td><code>").text(&endpoint).raw("</code></td></tr>\n");
+        html.raw("<tr><th>Endpoint</th><td><code>")
+            .text(&endpoint)
+            .raw("</code></td></tr>\n");
         for key in &identity.head().keys.signing {
-            html.raw("<tr><th>Signing key</th><td><code>").text(key.as_str()).raw("</code></td></tr>\n");
+            html.raw("<tr><th>Signing key</th><td><code>")
+                .text(key.as_str())
+                .raw("</code></td></tr>\n");
         }
     }
-    html.raw("<tr><th>Operations</th><td>").text(&identity.seq().saturating_add(1).to_string()).raw("</td></tr>\n");
+    html.raw("<tr><th>Operations</th><td>")
+        .text(&identity.seq().saturating_add(1).to_string())
+        .raw("</td></tr>\n");
     html.raw("</table>\n<p>");
-    html.link(&format!("/api/v1/resolve/{}", handle.encoded()), "Resolve").raw(" · ");
-    html.link(&format!("/agents/{}/did.json", handle.name), "did:web document").raw(" · ");
-    html.link(&format!("/api/v1/agents/{}/history", handle.name), "History").raw("</p>\n");
+    html.link(&format!("/api/v1/resolve/{}", handle.encoded()), "Resolve")
+        .raw(" · ");
+    html.link(&format!("/agents/{}/did.json", handle.name), "did:web document")
+        .raw(" · ");
+    html.link(&format!("/api/v1/agents/{}/history", handle.name), "History")
+        .raw("</p>\n");
     Page::new(handle.to_string(), html)
 }

@@ -3,7 +3,7 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -12,7 +12,7 @@ use crate::extract::{Query, read_json, text_member};
 use crate::throttle::Cost;
 
 /// Who wants to sign in.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, ToSchema)]
 pub struct ChallengeRequest {
     /// The agent's DID.
     #[schema(example = "did:aip:aigentix.org:alice")]
@@ -55,5 +55,8 @@ pub async fn challenge(
     let body = read_json(&app, &req, payload).await?;
     let did = Did::parse_input(text_member(&body, "did")?)?;
     let challenge = app.registry.challenge(&did)?;
-    Ok(HttpResponse::Ok().json(ChallengeAnswer { challenge: challenge.challenge, expires_at: challenge.expires_at }))
+    Ok(HttpResponse::Ok().json(ChallengeAnswer {
+        challenge: challenge.challenge,
+        expires_at: challenge.expires_at,
+    }))
 }

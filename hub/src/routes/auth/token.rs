@@ -4,7 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use aip_protocol::name::Did;
 use aip_protocol::signature::Signature;
 use aip_protocol::time::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -13,9 +13,12 @@ use crate::extract::{Query, read_json, text_member};
 use crate::throttle::Cost;
 
 /// A signed challenge.
-#[derive(Deserialize, ToSchema)]
-#[expect(dead_code, reason = "the shape for the documentation; the body is read strictly, member by member")]
-pub struct TokenRequest {
+#[derive(ToSchema)]
+#[expect(
+    dead_code,
+    reason = "the shape for the documentation; the body is read strictly, member by member"
+)]
+struct TokenRequest {
     /// The agent's DID.
     did: String,
     /// The signing key: the DID, `#`, the Multikey.
@@ -29,7 +32,7 @@ pub struct TokenRequest {
 
 /// What opens the agent's own doors.
 #[derive(Serialize, ToSchema)]
-pub struct TokenAnswer {
+struct TokenAnswer {
     /// For `Authorization: Bearer`.
     token: String,
     /// When it stops working, RFC 3339.
@@ -63,5 +66,8 @@ pub async fn token(
     let (kid, challenge) = (text_member(&body, "kid")?, text_member(&body, "challenge")?);
     let signature = Signature::parse(text_member(&body, "sig")?)?;
     let issued = app.registry.issue_token(&did, kid, challenge, &signature).await?;
-    Ok(HttpResponse::Ok().json(TokenAnswer { token: issued.token, expires_at: issued.expires_at }))
+    Ok(HttpResponse::Ok().json(TokenAnswer {
+        token: issued.token,
+        expires_at: issued.expires_at,
+    }))
 }

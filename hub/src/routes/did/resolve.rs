@@ -32,13 +32,26 @@ enum Wanted {
 #[derive(Debug, PartialEq, Eq)]
 struct Unresolved(&'static str, StatusCode, &'static str);
 
-const NOT_FOUND: Unresolved = Unresolved("NOT_FOUND", StatusCode::NOT_FOUND, "There is no such DID at this hub.");
-const INVALID_DID: Unresolved =
-    Unresolved("INVALID_DID", StatusCode::BAD_REQUEST, "Write did:aip:domain:name, percent-encoded once.");
-const METHOD_NOT_SUPPORTED: Unresolved =
-    Unresolved("METHOD_NOT_SUPPORTED", StatusCode::NOT_IMPLEMENTED, "This hub resolves did:aip only.");
-const FEATURE_NOT_SUPPORTED: Unresolved =
-    Unresolved("FEATURE_NOT_SUPPORTED", StatusCode::NOT_IMPLEMENTED, "Resolution options are not supported here.");
+const NOT_FOUND: Unresolved = Unresolved(
+    "NOT_FOUND",
+    StatusCode::NOT_FOUND,
+    "There is no such DID at this hub.",
+);
+const INVALID_DID: Unresolved = Unresolved(
+    "INVALID_DID",
+    StatusCode::BAD_REQUEST,
+    "Write did:aip:domain:name, percent-encoded once.",
+);
+const METHOD_NOT_SUPPORTED: Unresolved = Unresolved(
+    "METHOD_NOT_SUPPORTED",
+    StatusCode::NOT_IMPLEMENTED,
+    "This hub resolves did:aip only.",
+);
+const FEATURE_NOT_SUPPORTED: Unresolved = Unresolved(
+    "FEATURE_NOT_SUPPORTED",
+    StatusCode::NOT_IMPLEMENTED,
+    "Resolution options are not supported here.",
+);
 const REPRESENTATION_NOT_SUPPORTED: Unresolved = Unresolved(
     "REPRESENTATION_NOT_SUPPORTED",
     StatusCode::NOT_ACCEPTABLE,
@@ -74,21 +87,34 @@ pub async fn resolve_did(app: web::Data<App>, req: HttpRequest) -> Result<HttpRe
         Ok(asked) => asked,
         Err(error) => return Ok(unresolved(&error)),
     };
-    let Some(agent) = app.registry.resolve(&did).await? else { return Ok(unresolved(&NOT_FOUND)) };
+    let Some(agent) = app.registry.resolve(&did).await? else {
+        return Ok(unresolved(&NOT_FOUND));
+    };
     let head = agent.identity.head();
-    let metadata = json!({ "updated": seconds(&head.created_at.to_string()), "versionId": head.seq.to_string() });
+    let metadata =
+        json!({ "updated": seconds(&head.created_at.to_string()), "versionId": head.seq.to_string() });
     if agent.identity.is_deactivated() {
-        let body = result(&Value::Null, &json!({ "contentType": DOCUMENT }), &with_deactivated(metadata));
-        return Ok(HttpResponse::Gone().insert_header((CONTENT_TYPE, RESULT)).body(body.to_string()));
+        let body = result(
+            &Value::Null,
+            &json!({ "contentType": DOCUMENT }),
+            &with_deactivated(metadata),
+        );
+        return Ok(HttpResponse::Gone()
+            .insert_header((CONTENT_TYPE, RESULT))
+            .body(body.to_string()));
     }
     let document = Value::from(did_document(head, &app.public_url));
     let mut response = HttpResponse::Ok();
     response.insert_header((CACHE_CONTROL, FRESH));
     Ok(match wanted {
-        Wanted::Document => response.insert_header((CONTENT_TYPE, DOCUMENT)).body(document.to_string()),
+        Wanted::Document => response
+            .insert_header((CONTENT_TYPE, DOCUMENT))
+            .body(document.to_string()),
         Wanted::Result => {
             let body = result(&document, &json!({ "contentType": DOCUMENT }), &metadata);
-            response.insert_header((CONTENT_TYPE, RESULT)).body(body.to_string())
+            response
+                .insert_header((CONTENT_TYPE, RESULT))
+                .body(body.to_string())
         }
     })
 }
@@ -103,7 +129,9 @@ fn asked(req: &HttpRequest) -> Result<(Wanted, Did), Unresolved> {
 
 /// Reads a DID; a handle is none.
 fn parse(raw: &str) -> Result<Did, Unresolved> {
-    let scheme = raw.get(..4).is_some_and(|start| start == "did:" || start.eq_ignore_ascii_case("did%"));
+    let scheme = raw
+        .get(..4)
+        .is_some_and(|start| start == "did:" || start.eq_ignore_ascii_case("did%"));
     if !scheme {
         return Err(INVALID_DID);
     }
@@ -121,9 +149,11 @@ fn wanted(accept: &str) -> Option<Wanted> {
     accept.split(',').find_map(|range| {
         let media_type = range.split(';').next().unwrap_or("").trim();
         match media_type.to_ascii_lowercase().as_str() {
-            "application/did-resolution" | "application/json" | "application/ld+json" | "application/*" | "*/*" => {
-                Some(Wanted::Result)
-            }
+            "application/did-resolution"
+            | "application/json"
+            | "application/ld+json"
+            | "application/*"
+            | "*/*" => Some(Wanted::Result),
             "application/did" | "application/did+json" | "application/did+ld+json" => Some(Wanted::Document),
             _ => None,
         }
@@ -134,7 +164,9 @@ fn unresolved(Unresolved(name, status, detail): &Unresolved) -> HttpResponse {
     let title = name.replace('_', " ").to_lowercase();
     let error = json!({ "type": format!("{ERRORS}{name}"), "title": title, "detail": detail });
     let body = result(&Value::Null, &json!({ "error": error }), &json!({}));
-    HttpResponse::build(*status).insert_header((CONTENT_TYPE, RESULT)).body(body.to_string())
+    HttpResponse::build(*status)
+        .insert_header((CONTENT_TYPE, RESULT))
+        .body(body.to_string())
 }
 
 fn result(document: &Value, resolution: &Value, about_document: &Value) -> Value {
@@ -154,7 +186,8 @@ fn with_deactivated(mut metadata: Value) -> Value {
 
 /// The standard wants times without fractions of a second.
 fn seconds(time: &str) -> String {
-    time.split_once('.').map_or_else(|| time.to_owned(), |(whole, _)| format!("{whole}Z"))
+    time.split_once('.')
+        .map_or_else(|| time.to_owned(), |(whole, _)| format!("{whole}Z"))
 }
 
 #[cfg(test)]
@@ -172,8 +205,15 @@ mod tests {
 
     #[test]
     fn errors_are_told_apart() {
-        assert_eq!(parse("did%3Aaip%3Aexample.org%3Aalice").unwrap().as_str(), "did:aip:example.org:alice");
-        for raw in ["did:aip:localhost%3A8443:alice", "did:aip:localhost%253A8443:alice", "did%3Aaip%3Alocalhost%253A8443%3Aalice"] {
+        assert_eq!(
+            parse("did%3Aaip%3Aexample.org%3Aalice").unwrap().as_str(),
+            "did:aip:example.org:alice"
+        );
+        for raw in [
+            "did:aip:localhost%3A8443:alice",
+            "did:aip:localhost%253A8443:alice",
+            "did%3Aaip%3Alocalhost%253A8443%3Aalice",
+        ] {
             assert_eq!(parse(raw).unwrap().as_str(), "did:aip:localhost%3A8443:alice");
         }
         assert_eq!(parse("did:example:123"), Err(METHOD_NOT_SUPPORTED));

@@ -37,6 +37,8 @@ pub async fn did_web(app: web::Data<App>, req: HttpRequest) -> Result<HttpRespon
     }
     let document = did_web_document(agent.identity.head(), &app.public_url);
     let mut response = HttpResponse::Ok();
-    response.insert_header((CONTENT_TYPE, "application/did+json")).insert_header((CACHE_CONTROL, FRESH));
+    response
+        .insert_header((CONTENT_TYPE, "application/did+json"))
+        .insert_header((CACHE_CONTROL, FRESH));
     Ok(response.body(document.to_jcs()))
 }

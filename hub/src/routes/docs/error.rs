@@ -19,12 +19,29 @@ use crate::error::ApiError;
     )
 )]
 pub async fn error(req: HttpRequest) -> Result<HttpResponse, ApiError> {
-    let code = req.match_info().get("code").and_then(|code| code.parse::<ErrorCode>().ok());
-    let code = code
-        .ok_or_else(|| ApiError::refused(ErrorCode::NotFound, "There is no such code; /docs/errors lists all."))?;
+    let code = req
+        .match_info()
+        .get("code")
+        .and_then(|code| code.parse::<ErrorCode>().ok());
+    let code = code.ok_or_else(|| {
+        ApiError::refused(
+            ErrorCode::NotFound,
+            "There is no such code; /docs/errors lists all.",
+        )
+    })?;
     let mut html = Html::new();
-    html.raw("<p><code>").text(code.as_str()).raw("</code>, status ").text(&code.status().to_string()).raw("</p>\n");
-    html.element("h2", "What happened").raw("<p>").prose(code.meaning()).raw("</p>\n");
-    html.element("h2", "What to do").raw("<p>").prose(code.action()).raw("</p>\n");
+    html.raw("<p><code>")
+        .text(code.as_str())
+        .raw("</code>, status ")
+        .text(&code.status().to_string())
+        .raw("</p>\n");
+    html.element("h2", "What happened")
+        .raw("<p>")
+        .prose(code.meaning())
+        .raw("</p>\n");
+    html.element("h2", "What to do")
+        .raw("<p>")
+        .prose(code.action())
+        .raw("</p>\n");
     Ok(super::respond(Page::new(code.title(), html)))
 }

@@ -15,11 +15,19 @@ use super::{Html, Page};
 )]
 pub async fn errors() -> HttpResponse {
     let mut html = Html::new();
-    html.element("p", "Every error answer carries one of these codes. A code never changes what it means.");
+    html.element(
+        "p",
+        "Every error answer carries one of these codes. A code never changes what it means.",
+    );
     html.raw("<table>\n<tr><th>Code</th><th>Status</th><th>What happened</th></tr>\n");
     for code in ErrorCode::ALL {
-        html.raw("<tr><td>").link(&format!("/docs/errors/{code}"), code.as_str()).raw("</td><td>");
-        html.text(&code.status().to_string()).raw("</td><td>").prose(code.meaning()).raw("</td></tr>\n");
+        html.raw("<tr><td>")
+            .link(&format!("/docs/errors/{code}"), code.as_str())
+            .raw("</td><td>");
+        html.text(&code.status().to_string())
+            .raw("</td><td>")
+            .prose(code.meaning())
+            .raw("</td></tr>\n");
     }
     html.raw("</table>\n");
     super::respond(Page::new("Errors", html))

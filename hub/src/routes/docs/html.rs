@@ -53,13 +53,21 @@ impl Html {
 
     /// `<a href="href">text</a>`; `href` is a path or an https URL of ours.
     pub(crate) fn link(&mut self, href: &str, text: &str) -> &mut Self {
-        self.raw("<a href=\"").text(href).raw("\">").text(text).raw("</a>")
+        self.raw("<a href=\"")
+            .text(href)
+            .raw("\">")
+            .text(text)
+            .raw("</a>")
     }
 
     /// Prose in which `code` stands between backquotes, as in doc comments.
     pub(crate) fn prose(&mut self, text: &str) -> &mut Self {
         for (at, part) in text.split('`').enumerate() {
-            if at % 2 == 0 { self.text(part) } else { self.raw("<code>").text(part).raw("</code>") };
+            if at % 2 == 0 {
+                self.text(part)
+            } else {
+                self.raw("<code>").text(part).raw("</code>")
+            };
         }
         self
     }
@@ -75,7 +83,10 @@ pub(crate) struct Page {
 impl Page {
     /// A page with a title, which is also its first heading.
     pub(crate) fn new(title: impl Into<String>, body: Html) -> Self {
-        Self { title: title.into(), body }
+        Self {
+            title: title.into(),
+            body,
+        }
     }
 
     /// The page as text.
@@ -83,9 +94,14 @@ impl Page {
         let mut html = Html::new();
         html.raw("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
         html.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-        html.element("title", &self.title).raw("<link rel=\"stylesheet\" href=\"/docs/style.css\">\n");
+        html.element("title", &self.title)
+            .raw("<link rel=\"stylesheet\" href=\"/docs/style.css\">\n");
         html.raw("</head>\n<body>\n<nav>");
-        html.link("/", "Start").raw(" · ").link("/docs", "API").raw(" · ").link("/docs/errors", "Errors");
+        html.link("/", "Start")
+            .raw(" · ")
+            .link("/docs", "API")
+            .raw(" · ")
+            .link("/docs/errors", "Errors");
         html.raw("</nav>\n<main>\n").element("h1", &self.title);
         html.0.push_str(&self.body.0);
         html.raw("</main>\n</body>\n</html>\n");
@@ -111,6 +127,10 @@ mod tests {
     fn backquotes_become_code() {
         let mut body = Html::new();
         body.prose("write `a<b` here");
-        assert!(Page::new("t", body).render().contains("write <code>a&lt;b</code> here"));
+        assert!(
+            Page::new("t", body)
+                .render()
+                .contains("write <code>a&lt;b</code> here")
+        );
     }
 }

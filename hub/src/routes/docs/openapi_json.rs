@@ -15,6 +15,8 @@ use crate::app::App;
 )]
 pub async fn openapi_json(app: web::Data<App>) -> HttpResponse {
     let mut response = HttpResponse::Ok();
-    response.insert_header(ContentType::json()).insert_header((CACHE_CONTROL, super::CACHED));
+    response
+        .insert_header(ContentType::json())
+        .insert_header((CACHE_CONTROL, super::CACHED));
     response.body(app.docs.openapi.clone())
 }

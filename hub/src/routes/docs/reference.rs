@@ -12,14 +12,20 @@ const SCHEMAS: &str = "#/components/schemas/";
 /// The API page.
 pub(super) fn render(document: &Value) -> String {
     let mut html = Html::new();
-    html.raw("<p>").prose(text(&document["info"], "description")).raw(" The same for tools: ");
+    html.raw("<p>")
+        .prose(text(&document["info"], "description"))
+        .raw(" The same for tools: ");
     html.link("/openapi.json", "openapi.json").raw(".</p>\n");
     for tag in document["tags"].as_array().into_iter().flatten() {
         section(&mut html, document, tag);
     }
     html.element("h2", "Objects");
-    for (name, schema) in object(&document["components"]["schemas"]) {
-        html.raw("<h3 id=\"object-").text(name).raw("\"><code>").text(name).raw("</code></h3>\n");
+    for (name, schema) in object(at(document, "/components/schemas")) {
+        html.raw("<h3 id=\"object-")
+            .text(name)
+            .raw("\"><code>")
+            .text(name)
+            .raw("</code></h3>\n");
         html.raw("<p>").prose(text(schema, "description")).raw("</p>\n");
         members(&mut html, schema);
     }
@@ -28,11 +34,14 @@ pub(super) fn render(document: &Value) -> String {
 
 fn section(html: &mut Html, document: &Value, tag: &Value) {
     let name = text(tag, "name");
-    html.element("h2", &capitalised(name)).raw("<p>").prose(text(tag, "description")).raw("</p>\n");
+    html.element("h2", &capitalised(name))
+        .raw("<p>")
+        .prose(text(tag, "description"))
+        .raw("</p>\n");
     for (path, item) in object(&document["paths"]) {
         for method in METHODS {
             let operation = &item[*method];
-            if operation["tags"][0] == name {
+            if at(operation, "/tags/0") == name {
                 operation_of(html, method, path, operation);
             }
         }
@@ -40,10 +49,18 @@ fn section(html: &mut Html, document: &Value, tag: &Value) {
 }
 
 fn operation_of(html: &mut Html, method: &str, path: &str, operation: &Value) {
-    html.raw("<h3><code>").text(&method.to_uppercase()).raw(" ").text(path).raw("</code></h3>\n");
-    html.raw("<p><strong>").text(text(operation, "summary")).raw("</strong></p>\n");
+    html.raw("<h3><code>")
+        .text(&method.to_uppercase())
+        .raw(" ")
+        .text(path)
+        .raw("</code></h3>\n");
+    html.raw("<p><strong>")
+        .text(text(operation, "summary"))
+        .raw("</strong></p>\n");
     if !text(operation, "description").is_empty() {
-        html.raw("<p>").prose(text(operation, "description")).raw("</p>\n");
+        html.raw("<p>")
+            .prose(text(operation, "description"))
+            .raw("</p>\n");
     }
     if operation["security"].is_array() {
         html.raw("<p>Needs <code>Authorization: Bearer</code>.</p>\n");
@@ -52,17 +69,24 @@ fn operation_of(html: &mut Html, method: &str, path: &str, operation: &Value) {
     if operation["requestBody"].is_object() {
         html.raw("<p>Body: ");
         content(html, &operation["requestBody"]);
-        html.prose(text(&operation["requestBody"], "description")).raw("</p>\n");
+        html.prose(text(&operation["requestBody"], "description"))
+            .raw("</p>\n");
     }
     responses(html, operation);
 }
 
 fn parameters(html: &mut Html, operation: &Value) {
-    let Some(parameters) = operation["parameters"].as_array().filter(|p| !p.is_empty()) else { return };
+    let Some(parameters) = operation["parameters"].as_array().filter(|p| !p.is_empty()) else {
+        return;
+    };
     html.raw("<table>\n<tr><th>Parameter</th><th>In</th><th>What</th></tr>\n");
     for parameter in parameters {
-        html.raw("<tr><td><code>").text(text(parameter, "name")).raw("</code></td><td>");
-        html.text(text(parameter, "in")).raw("</td><td>").prose(text(parameter, "description"));
+        html.raw("<tr><td><code>")
+            .text(text(parameter, "name"))
+            .raw("</code></td><td>");
+        html.text(text(parameter, "in"))
+            .raw("</td><td>")
+            .prose(text(parameter, "description"));
         if let Some(example) = parameter["example"].as_str() {
             html.raw(", as in <code>").text(example).raw("</code>");
         }
@@ -74,7 +98,11 @@ fn parameters(html: &mut Html, operation: &Value) {
 fn responses(html: &mut Html, operation: &Value) {
     html.raw("<table>\n<tr><th>Answer</th><th>When</th><th>Content</th></tr>\n");
     for (status, response) in object(&operation["responses"]) {
-        html.raw("<tr><td>").text(status).raw("</td><td>").prose(text(response, "description")).raw("</td><td>");
+        html.raw("<tr><td>")
+            .text(status)
+            .raw("</td><td>")
+            .prose(text(response, "description"))
+            .raw("</td><td>");
         content(html, response);
         html.raw("</td></tr>\n");
     }
@@ -91,7 +119,12 @@ fn content(html: &mut Html, holder: &Value) {
 }
 
 fn members(html: &mut Html, schema: &Value) {
-    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let required: Vec<&str> = schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     html.raw("<table>\n<tr><th>Member</th><th>Type</th><th>What</th></tr>\n");
     for (name, member) in object(&schema["properties"]) {
         html.raw("<tr><td><code>").text(name).raw("</code></td><td>");
@@ -99,14 +132,19 @@ fn members(html: &mut Html, schema: &Value) {
         if !required.contains(&name.as_str()) {
             html.raw(", may be absent");
         }
-        html.raw("</td><td>").prose(text(member, "description")).raw("</td></tr>\n");
+        html.raw("</td><td>")
+            .prose(text(member, "description"))
+            .raw("</td></tr>\n");
     }
     html.raw("</table>\n");
 }
 
 /// The type of a schema in words, with a link where it is an object of its own.
 fn type_of(html: &mut Html, schema: &Value) {
-    if let Some(name) = schema["$ref"].as_str().and_then(|target| target.strip_prefix(SCHEMAS)) {
+    if let Some(name) = schema["$ref"]
+        .as_str()
+        .and_then(|target| target.strip_prefix(SCHEMAS))
+    {
         html.link(&format!("#object-{name}"), name);
         return;
     }
@@ -138,13 +176,20 @@ fn text<'a>(value: &'a Value, member: &str) -> &'a str {
     value[member].as_str().unwrap_or("")
 }
 
+/// What a JSON pointer leads to; null where it leads nowhere.
+fn at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
+    value.pointer(pointer).unwrap_or(&Value::Null)
+}
+
 fn object(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flat_map(Map::iter)
 }
 
 fn capitalised(word: &str) -> String {
     let mut characters = word.chars();
-    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+    characters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(characters).collect()
+    })
 }
 
 #[cfg(test)]
@@ -157,7 +202,10 @@ mod tests {
         let page = render(&document);
         for (path, item) in object(&document["paths"]) {
             for method in item.as_object().unwrap().keys() {
-                assert!(page.contains(&format!("<code>{} {path}</code>", method.to_uppercase())), "{method} {path}");
+                assert!(
+                    page.contains(&format!("<code>{} {path}</code>", method.to_uppercase())),
+                    "{method} {path}"
+                );
             }
         }
         for (name, _) in object(&document["components"]["schemas"]) {

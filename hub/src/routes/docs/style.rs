@@ -15,6 +15,8 @@ const SHEET: &str = include_str!("style.css");
 )]
 pub async fn style() -> HttpResponse {
     let mut response = HttpResponse::Ok();
-    response.insert_header((CONTENT_TYPE, "text/css; charset=utf-8")).insert_header((CACHE_CONTROL, super::CACHED));
+    response
+        .insert_header((CONTENT_TYPE, "text/css; charset=utf-8"))
+        .insert_header((CACHE_CONTROL, super::CACHED));
     response.body(SHEET)
 }

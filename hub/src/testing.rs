@@ -1,0 +1,194 @@
+//! A hub in memory for the tests of handlers: the same wiring as the process, a clock that stands still, no socket.
+
+use std::sync::Arc;
+
+use actix_web::body::MessageBody;
+use actix_web::dev::Service as _;
+use actix_web::http::StatusCode;
+use actix_web::http::header::HeaderMap;
+use actix_web::test::{self, TestRequest};
+use actix_web::web::ServiceConfig;
+use aip_protocol::clock::{Clock as _, ManualClock};
+use aip_protocol::identity::{Identity, Keys, Operation, OperationDraft};
+use aip_protocol::multikey::{OpeningKey, SigningKey};
+use aip_protocol::name::{Did, Handle};
+use aip_protocol::time::Timestamp;
+use bytes::Bytes;
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+use serde_json::Value;
+
+use crate::config::Settings;
+use crate::server;
+use crate::wiring::{self, Hub, Seams};
+
+/// The domain of every test hub.
+pub(crate) const DOMAIN: &str = "hub.example";
+
+/// A hub that forgets everything.
+pub(crate) struct TestHub {
+    pub(crate) hub: Hub,
+    pub(crate) clock: Arc<ManualClock>,
+}
+
+/// What a hub answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Answer {
+    /// The body, which must be JSON.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The code of a problem document, after its form was checked.
+    pub(crate) fn code(&self) -> String {
+        assert_eq!(
+            self.header("content-type"),
+            "application/problem+json",
+            "{self:?}"
+        );
+        let problem = self.json();
+        assert_eq!(problem["status"], self.status.as_u16(), "{problem}");
+        assert_eq!(problem["request_id"], self.header("x-request-id"), "{problem}");
+        let code = problem["code"].as_str().unwrap_or_default().to_owned();
+        assert_eq!(problem["type"], format!("https://{DOMAIN}/docs/errors/{code}"));
+        assert!(
+            problem["detail"].as_str().is_some_and(|detail| detail.len() > 15),
+            "{problem}"
+        );
+        code
+    }
+
+    /// A header, or nothing.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or("")
+    }
+}
+
+/// An agent with its keys.
+pub(crate) struct TestAgent {
+    pub(crate) did: Did,
+    pub(crate) signing: SigningKey,
+    pub(crate) rotation: SigningKey,
+    pub(crate) identity: Identity,
+}
+
+impl TestAgent {
+    /// Operation 0 as it goes over the wire.
+    pub(crate) fn genesis(&self) -> Vec<u8> {
+        self.identity.head().json.to_jcs()
+    }
+
+    /// The next operation, after `change`; the agent follows it.
+    pub(crate) fn next(&mut self, at: Timestamp, change: impl FnOnce(&mut OperationDraft)) -> Vec<u8> {
+        let mut draft = self.identity.next_draft(at);
+        change(&mut draft);
+        let operation: Operation = draft.sign(&self.rotation).unwrap();
+        let wire = operation.json.to_jcs();
+        self.identity = self.identity.apply(operation).unwrap();
+        wire
+    }
+
+    /// The name of its signing key.
+    pub(crate) fn kid(&self) -> String {
+        format!("{}#{}", self.did, self.signing.public())
+    }
+}
+
+impl TestHub {
+    /// A hub with open registration and no limits per address.
+    pub(crate) fn new() -> Self {
+        Self::with(|_| ())
+    }
+
+    /// A hub with other settings.
+    pub(crate) fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        let mut settings = Settings::development();
+        settings.hub.domain = DOMAIN.to_owned();
+        settings.hub.public_url = format!("https://{DOMAIN}");
+        change(&mut settings);
+        let clock = Arc::new(ManualClock::new(
+            Timestamp::parse("2026-11-29T20:15:30Z").unwrap(),
+        ));
+        let seams = Seams::in_memory(&settings, clock.clone()).unwrap();
+        Self {
+            hub: wiring::build(settings, seams).unwrap(),
+            clock,
+        }
+    }
+
+    /// Asks the public listener.
+    pub(crate) async fn ask(&self, request: TestRequest) -> Answer {
+        self.ask_at(server::public, request).await
+    }
+
+    /// Asks the operator's listener.
+    pub(crate) async fn ask_operator(&self, request: TestRequest) -> Answer {
+        self.ask_at(server::operator, request).await
+    }
+
+    async fn ask_at(&self, doors: fn(&mut ServiceConfig), request: TestRequest) -> Answer {
+        let service = test::init_service(server::application(self.hub.app.clone(), doors)).await;
+        let response = service.call(request.to_request()).await.unwrap();
+        let (status, headers) = (response.status(), response.headers().clone());
+        let body = response.into_body().try_into_bytes();
+        Answer {
+            status,
+            headers,
+            body: body.unwrap_or_else(|_| panic!("a body that is a stream")),
+        }
+    }
+
+    /// `GET` at the public listener.
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.ask(TestRequest::get().uri(path)).await
+    }
+
+    /// `POST` of JSON at the public listener.
+    pub(crate) async fn post(&self, path: &str, body: impl Into<Bytes>) -> Answer {
+        let request = TestRequest::post()
+            .uri(path)
+            .insert_header(("content-type", "application/json"));
+        self.ask(request.set_payload(body)).await
+    }
+
+    /// An agent that is not registered; the same name has the same keys every time.
+    pub(crate) fn agent(&self, name: &str) -> TestAgent {
+        let seed = name.bytes().fold(7, |seed: u64, byte| {
+            seed.wrapping_mul(31).wrapping_add(byte.into())
+        });
+        let mut rng = StdRng::seed_from_u64(seed);
+        let did = Handle::parse(&format!("{name}#{DOMAIN}")).unwrap().did();
+        let (signing, rotation) = (SigningKey::generate(&mut rng), SigningKey::generate(&mut rng));
+        let keys = Keys {
+            signing: vec![signing.public().clone()],
+            sealing: vec![OpeningKey::generate(&mut rng).public().clone()],
+            rotation: vec![rotation.public().clone()],
+        };
+        let genesis = OperationDraft::genesis(did.clone(), self.clock.now(), keys)
+            .sign(&rotation)
+            .unwrap();
+        TestAgent {
+            did,
+            signing,
+            rotation,
+            identity: Identity::genesis(genesis).unwrap(),
+        }
+    }
+
+    /// A registered agent.
+    pub(crate) async fn registered(&self, name: &str) -> TestAgent {
+        let agent = self.agent(name);
+        let answer = self.post("/api/v1/agents", agent.genesis()).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        agent
+    }
+}
