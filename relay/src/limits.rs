@@ -72,7 +72,7 @@ pub const DIRECT_CALLS_PER_ENDPOINT_MAX: usize = 8;
 /// How long a failed endpoint is skipped the first time, at most; half of it at least.
 pub const BREAKER_PAUSE_FIRST: Duration = Duration::from_secs(30);
 /// How long a failed endpoint is skipped at most.
-pub const BREAKER_PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
+pub const BREAKER_PAUSE_MAX: Duration = Duration::from_mins(15);
 /// Endpoints that are remembered as failed or are being called; the one due first is forgotten for a new one.
 pub const BREAKER_ENDPOINTS_MAX: usize = 10_000;
 

@@ -2,6 +2,8 @@
 //!
 //! One suite on all of them: a failure that only one backend has shows here.
 
+#![expect(clippy::unwrap_used, reason = "a test is to panic")]
+
 use std::sync::Arc;
 
 use aip_relay::mailbox::memory::MemoryMailboxes;

@@ -101,7 +101,7 @@ pub async fn the_window_is_exact_at_its_edges(cx: &Context) {
         assert_eq!(cx.seen(key, 1, until).await, Some(DUPLICATE));
         assert_eq!(cx.seen(key, 2, until).await, Some(Seen::Reused));
         assert_eq!(cx.seen(key, 1, until + nano).await, None);
-        let (now, until) = (until + nano, until + Duration::from_secs(900));
+        let (now, until) = (until + nano, until + Duration::from_mins(15));
         assert_eq!(
             cx.remember(item(key, 2, now, until)).await,
             None,

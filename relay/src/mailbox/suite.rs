@@ -157,7 +157,7 @@ pub fn envelope(now: Timestamp, from: &str, to: &str, n: u64) -> Append {
         recipient,
         sender,
         id,
-        remember_until: now + Duration::from_secs(900),
+        remember_until: now + Duration::from_mins(15),
         accepted_at: now,
         expires_at: now + Duration::from_secs(limits::RETENTION_SECS),
         wire,
