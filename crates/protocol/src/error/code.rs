@@ -81,6 +81,32 @@ impl<'de> Deserialize<'de> for ErrorCode {
     }
 }
 
+impl ErrorCode {
+    /// The page `docs/protocol/errors.md`, made from this table.
+    pub fn page() -> String {
+        let rows = Self::ALL.iter().map(|code| {
+            format!(
+                "| <a id=\"{code}\"></a>`{code}` | {} | {} | {} |\n",
+                code.status(),
+                code.meaning(),
+                code.action()
+            )
+        });
+        format!("{PAGE_HEAD}{}", rows.collect::<String>())
+    }
+}
+
+const PAGE_HEAD: &str = "\
+# Error codes
+
+Every refusal is an `application/problem+json` document (RFC 9457) with `type`, `title`, `status`, `detail`, `code`,
+`request_id` and members of the case. The code is stable; the sentences are not. This page is made from the code
+(`cargo run -p aip-protocol --example errors_page > docs/protocol/errors.md`) and held equal to it by a test.
+
+| code | status | meaning | what the caller does |
+|---|---|---|---|
+";
+
 error_codes! {
     NameInvalid, "name_invalid", 400, "Name invalid",
         "A name is a-z, 0-9, '.', '_' and '-', at most 63 bytes, without '..'.",

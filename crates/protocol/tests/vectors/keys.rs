@@ -39,7 +39,7 @@ fn multikeys() {
 }
 
 #[test]
-fn signing() {
+fn row_20_published_keys_payloads_and_signatures_check() {
     run("signing", 6, |vector, _| {
         let key = SigningKey::from_seed(hex_32(&vector.input["seed"]));
         let (tag, object) = (tag(text(&vector.input["tag"])), json(&vector.input["object"]));

@@ -37,7 +37,7 @@ fn times() {
 
 /// Files of RFC 8785 with floats are refused here by design; the others canonicalise to the byte.
 #[test]
-fn rfc_8785_files() {
+fn row_19_the_canonical_form_is_that_of_rfc_8785() {
     let mut ran = 0;
     for (name, has_floats) in [
         ("arrays", false),

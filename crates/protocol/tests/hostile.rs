@@ -1,0 +1,118 @@
+//! Arbitrary and nearly right input: no parser panics, and what is accepted keeps its promises.
+//!
+//! The functions are those of the fuzz targets, run here on generated input.
+
+#[path = "../../../fuzz/src/lib.rs"]
+#[expect(unreachable_pub, reason = "the same file is the library of the fuzz targets")]
+mod targets;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+type Target = fn(&[u8]);
+
+const TARGETS: [Target; 8] = [
+    targets::json,
+    targets::envelope,
+    targets::operation,
+    targets::identifier,
+    targets::did,
+    targets::multikey,
+    targets::timestamp,
+    targets::signature,
+];
+
+/// Good input of each parser, to be broken.
+const SEEDS: [&str; 12] = [
+    r#"{"a":[1,true,"é\ud83d\ude00"],"b":{"c":null},"n":-9007199254740991}"#,
+    "alice#aigentix.org",
+    "alice%23localhost%3A8080",
+    "did:aip:localhost%3A8080:alice",
+    "did%3Aaip%3Alocalhost%253A8080%3Aalice",
+    "shop#пример.рф",
+    "z6MkgwLiwrtrFmBp6tKwZkM63gJ8U8mNDNPGoWPMxxv2PCSN",
+    "z6LSoUKKWrcQREfNtkq8VEyPuXiXRgx9B7xnEMZfRZDx6mEs",
+    "2026-11-29T20:15:30.123456789Z",
+    "2016-12-31T23:59:60Z",
+    "ed25519:z5n8LkDmavbev4qepB5fZzFCeW5PZTv1tEJQ3bKpu8NM7A5iGh6JApedj6MHuVhmzPGTkwzTYC9ctw3DvMV7V1eV4",
+    "xn--e1afmkfd.xn--p1ai:65535",
+];
+
+fn run_all(data: &[u8]) {
+    for target in TARGETS {
+        target(data);
+    }
+}
+
+/// Envelopes and operations that are good, from the shared vectors.
+fn good_objects() -> Vec<Vec<u8>> {
+    let load = |file: &str| -> serde_json::Value {
+        let path = format!("{}/../../tests/vectors/aip/{file}", env!("CARGO_MANIFEST_DIR"));
+        serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+    };
+    let (envelopes, operations) = (load("envelopes.json"), load("operations.json"));
+    let wire = envelopes["vectors"][2]["input"]["wire"]
+        .as_str()
+        .unwrap()
+        .as_bytes()
+        .to_vec();
+    let operation = serde_json::to_vec(&operations["vectors"][0]["input"]).unwrap();
+    vec![wire, operation]
+}
+
+#[test]
+fn row_07_wide_characters_at_every_offset() {
+    for seed in SEEDS {
+        for (offset, _) in seed.char_indices() {
+            for wide in ["é", "😀", "\u{0}", "%", "#", "\u{202e}"] {
+                let mut broken = seed.to_owned();
+                broken.insert_str(offset, wide);
+                run_all(broken.as_bytes());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_truncation_and_every_changed_byte_of_a_good_object() {
+    for good in good_objects() {
+        for offset in 0..good.len() {
+            run_all(&good[..offset]);
+            for byte in [0, b'"', b'{', 0x80, 0xff] {
+                let mut broken = good.clone();
+                broken[offset] = byte;
+                targets::envelope(&broken);
+                targets::operation(&broken);
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes(data in vec(any::<u8>(), 0..512)) {
+        run_all(&data);
+    }
+
+    #[test]
+    fn any_text(text in "\\PC{0,64}") {
+        run_all(text.as_bytes());
+    }
+
+    #[test]
+    fn texts_of_the_letters_that_matter(text in "[a-z0-9A-F#%:.@_\\-did\\[\\]{}\",TZ+zé😀]{0,40}") {
+        run_all(text.as_bytes());
+    }
+
+    #[test]
+    fn seeds_with_a_slice_replaced(
+        seed in 0..SEEDS.len(), cut in any::<(prop::sample::Index, prop::sample::Index)>(), patch in "\\PC{0,4}",
+    ) {
+        let letters: Vec<char> = SEEDS[seed].chars().collect();
+        let (a, b) = (cut.0.index(letters.len()), cut.1.index(letters.len()));
+        let mut text: String = letters[..a.min(b)].iter().collect();
+        text.push_str(&patch);
+        text.extend(&letters[a.max(b)..]);
+        run_all(text.as_bytes());
+    }
+}
