@@ -11,13 +11,13 @@ use crate::datadir::DataDir;
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct Source {
     /// The settings file (TOML)
-    #[arg(long, env = "AIP_HUB_CONFIG", value_name = "FILE")]
+    #[arg(long, global = true, env = "AIP_HUB_CONFIG", value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
     /// The data folder; wins over the settings
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR")]
     pub(super) data: Option<PathBuf>,
     /// The domain of the agents' handles, such as example.org; wins over the settings
-    #[arg(long, value_name = "DOMAIN")]
+    #[arg(long, global = true, value_name = "DOMAIN")]
     pub(super) domain: Option<String>,
 }
 

@@ -78,6 +78,10 @@ fn page_items(query: &Query<'_>) -> Result<u32, ApiError> {
 /// Reads a body of exactly the members of `T`.
 async fn read<T: DeserializeOwned>(app: &App, req: &HttpRequest, payload: web::Payload) -> Result<T, ApiError> {
     let body = serde_json::Value::from(read_json(app, req, payload).await?);
+    if !body.is_object() {
+        // Serde would take an array for the members in their order.
+        return Err(ApiError::refused(ErrorCode::MemberInvalid, "Send a JSON object."));
+    }
     serde_json::from_value(body).map_err(|error| Refusal::new(ErrorCode::MemberInvalid, error.to_string()).into())
 }
 
