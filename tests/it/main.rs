@@ -1,3 +1,4 @@
 //! All integration tests, in one binary: the real hub from outside, and the rules of the house.
 
+mod story;
 mod tidy;

@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 
 /// The root of the checkout.
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the root").to_path_buf()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests/ lies in the root")
+        .to_path_buf()
 }
 
 /// Every file below `folder` with this extension; build output is left out.
@@ -16,7 +19,11 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).expect("a readable folder") {
         let path = entry.expect("a readable entry").path();
-        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default().to_owned();
+        let name = path
+            .file_name()
+            .and_then(|n| n.to_str())
+            .unwrap_or_default()
+            .to_owned();
         if path.is_dir() {
             if name != "target" && !name.starts_with('.') && name != "data" {
                 found.extend(files(&path, extension));

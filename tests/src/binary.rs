@@ -14,6 +14,10 @@ pub fn binary(name: &str) -> PathBuf {
         folder.pop();
     }
     let path = folder.join(name);
-    assert!(path.exists(), "{} is not built: run `cargo build --workspace --bins` first", path.display());
+    assert!(
+        path.exists(),
+        "{} is not built: run `cargo build --workspace --bins` first",
+        path.display()
+    );
     path
 }

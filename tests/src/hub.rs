@@ -70,7 +70,14 @@ impl TestHub {
             Ok(folder) => folder,
             Err(error) => panic!("no temporary folder: {error}"),
         };
-        Self { options, folder, port: free_port(), child: None, public: String::new(), operator: String::new() }
+        Self {
+            options,
+            folder,
+            port: free_port(),
+            child: None,
+            public: String::new(),
+            operator: String::new(),
+        }
     }
 
     /// Starts the process (again) on the same port and data, and waits until it is ready.
@@ -91,7 +98,11 @@ impl TestHub {
             if self.read_ready(&line) {
                 return;
             }
-            assert!(Instant::now() < deadline, "the hub is not ready in time:\n{}", self.log());
+            assert!(
+                Instant::now() < deadline,
+                "the hub is not ready in time:\n{}",
+                self.log()
+            );
         }
         panic!("the hub ended before it was ready:\n{}", self.log());
     }
@@ -127,7 +138,12 @@ impl TestHub {
             None => Command::new(program),
         };
         command.arg("serve").arg("--dev").arg("--data").arg(self.data());
-        command.args(["--listen", &format!("127.0.0.1:{}", self.port), "--domain", &self.domain()]);
+        command.args([
+            "--listen",
+            &format!("127.0.0.1:{}", self.port),
+            "--domain",
+            &self.domain(),
+        ]);
         if let Some(config) = &self.options.config {
             let path = self.folder.path().join("hub.toml");
             if let Err(error) = std::fs::write(&path, config) {
@@ -148,7 +164,10 @@ impl TestHub {
     /// The data folder.
     #[must_use]
     pub fn data(&self) -> PathBuf {
-        self.options.data.clone().unwrap_or_else(|| self.folder.path().join("data"))
+        self.options
+            .data
+            .clone()
+            .unwrap_or_else(|| self.folder.path().join("data"))
     }
 
     /// The temporary folder of this hub, for what a test keeps beside it.
@@ -203,7 +222,9 @@ impl TestHub {
     /// SIGTERM, and the exit status once the process has ended; `None` when it does not end in time.
     pub fn terminate(&mut self, within: Duration) -> Option<ExitStatus> {
         let mut child = self.child.take()?;
-        let sent = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+        let sent = Command::new("kill")
+            .args(["-TERM", &child.id().to_string()])
+            .status();
         let deadline = Instant::now() + within;
         while sent.is_ok() && Instant::now() < deadline {
             if let Ok(Some(status)) = child.try_wait() {

@@ -5,6 +5,7 @@
 mod binary;
 mod hub;
 mod ports;
+pub mod story;
 
 pub use binary::binary;
 pub use hub::{HubOptions, TestHub};
