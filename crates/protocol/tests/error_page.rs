@@ -1,5 +1,7 @@
 //! The table of error codes: equal to its page, equal to §7 of the specification.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
 use std::collections::BTreeSet;
 
 use aip_protocol::error::ErrorCode;

@@ -2,6 +2,8 @@
 //!
 //! The functions are those of the fuzz targets, run here on generated input.
 
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
+
 #[path = "../../../fuzz/src/lib.rs"]
 #[expect(unreachable_pub, reason = "the same file is the library of the fuzz targets")]
 mod targets;

@@ -1,6 +1,8 @@
 //! Properties: what is printed parses back, what is signed verifies and nothing else does, what is
 //! sealed opens with the same header only.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
 use std::convert::Infallible;
 use std::time::Duration;
 

@@ -78,7 +78,7 @@ fn what_is_sealed_is_read_by_the_recipient_only() {
 #[test]
 fn optional_and_unknown_members_are_signed_and_bound() {
     let mut draft = draft();
-    draft.expires_at = Some(draft.created_at + Duration::from_secs(60));
+    draft.expires_at = Some(draft.created_at + Duration::from_mins(1));
     draft.thread = Some("t".repeat(128));
     draft.reply_to = Some("r".to_owned());
     draft.extra = Object::from([

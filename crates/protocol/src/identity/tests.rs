@@ -60,7 +60,7 @@ impl Alice {
 fn a_dropped_key_has_900_seconds_of_grace_to_the_nanosecond() {
     let mut alice = Alice::new();
     alice.next(100, |draft| {
-        draft.keys.signing = vec![signing(3).public().clone()]
+        draft.keys.signing = vec![signing(3).public().clone()];
     });
     assert!(alice.is_good(1, 1_000) && !alice.is_good(1, 1_001));
     let just_over = after(1_000) + Duration::from_nanos(1);
@@ -76,7 +76,7 @@ fn a_key_may_come_back_unless_it_was_revoked() {
     let (first, second) = (signing(1).public().clone(), signing(3).public().clone());
     alice.next(100, |draft| draft.keys.signing = vec![second.clone()]);
     alice.next(2_000, |draft| {
-        draft.keys.signing = vec![first.clone(), second.clone()]
+        draft.keys.signing = vec![first.clone(), second.clone()];
     });
     assert!(
         alice.is_good(1, 50)
@@ -118,7 +118,7 @@ fn a_revoked_key_is_never_good_again_at_the_first_hub() {
 fn revoking_ends_the_grace_of_a_key_dropped_before() {
     let mut alice = Alice::new();
     alice.next(100, |draft| {
-        draft.keys.signing = vec![signing(3).public().clone()]
+        draft.keys.signing = vec![signing(3).public().clone()];
     });
     assert!(alice.is_good(1, 500));
     alice.next(200, |draft| draft.revoked = vec![signing(1).public().to_string()]);

@@ -45,9 +45,9 @@ fn discovery() {
 fn http_signatures() {
     run("http_signatures", 21, |vector, _| {
         if vector.input.get("seed").is_some() {
-            signed(vector)
+            signed(vector);
         } else {
-            verified(vector)
+            verified(vector);
         }
     });
 }

@@ -4,6 +4,7 @@ use aip_protocol::document::{did_document, did_web_document};
 use aip_protocol::identity::{EndpointPolicy, Identity, Operation};
 use aip_protocol::json::Json;
 use serde_json::Value;
+use sha2::Digest as _;
 
 use crate::support::{hex_bytes, identity, json, operations, read, run, text, time};
 
@@ -133,7 +134,6 @@ fn operation_hashes_are_multihashes() {
             .unwrap();
         assert_eq!(bytes[..2], [0x12, 0x20]);
         let canonical: Json = json(&vector.input);
-        use sha2::Digest as _;
         assert_eq!(bytes[2..], sha2::Sha256::digest(canonical.to_jcs())[..]);
     });
     let table = String::from_utf8(read("multiformats/multihash/test_cases.csv")).unwrap();

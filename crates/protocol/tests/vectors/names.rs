@@ -32,11 +32,12 @@ fn paths() {
     });
 }
 
+type Reader = fn(&str) -> Result<Did, Refusal>;
+
 #[test]
 fn dids() {
     run("dids", 13, |vector, _| {
-        let readers: [(&str, fn(&str) -> Result<Did, Refusal>); 2] =
-            [("signed", Did::parse), ("api", Did::parse_input)];
+        let readers: [(&str, Reader); 2] = [("signed", Did::parse), ("api", Did::parse_input)];
         for (place, parse) in readers {
             let name = format!("{}, {place}", vector.name);
             expect(

@@ -31,9 +31,9 @@ fn hpke() {
         let header = json(&vector.input["header"]);
         let aad = header_bytes(header.as_object().unwrap());
         if vector.input.get("recipient_public").is_some() {
-            sealed(vector, &aad)
+            sealed(vector, &aad);
         } else {
-            opened(vector, &aad)
+            opened(vector, &aad);
         }
     });
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::support::{hex_32, hex_bytes, load, read, text};
 
-fn list<'a>(value: &'a Value, count: usize) -> &'a [Value] {
+fn list(value: &Value, count: usize) -> &[Value] {
     let items = value.as_array().unwrap();
     assert_eq!(items.len(), count);
     items
