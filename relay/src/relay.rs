@@ -1,1 +1,183 @@
-//! The service that the hub calls: submit, status.
+//! The service that the hub calls: submit an envelope, submit many, ask what became of one.
+//!
+//! [`Relay::submit`] is the whole of spec §5: admission in its order, then the direct endpoint or the mailbox. An
+//! answer is given only when what it says is durable. What follows admission runs in a task of its own, so that a
+//! caller who hangs up does not leave a message stored with nobody told.
+
+use std::sync::Arc;
+
+use aip_federation::egress::Outbound;
+use aip_protocol::clock::Clock;
+use aip_protocol::error::{ErrorCode, Refusal};
+use aip_protocol::name::Did;
+use bytes::Bytes;
+use rand_core::Rng;
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+use crate::admission::{self, Candidate, Door};
+use crate::direct::Direct;
+use crate::mailbox::{MailboxId, MailboxStore, Quota, StatusRecord, StoreError};
+use crate::presence::Presence;
+use crate::rate::SenderRates;
+
+mod batch;
+mod config;
+mod deliver;
+mod outcome;
+mod seams;
+mod stats;
+
+pub use batch::is_batch;
+pub use config::RelayConfig;
+pub use outcome::{BatchItem, SendError, Sent, Submission};
+pub use seams::{IdentitySource, SourceError};
+pub use stats::RelayStats;
+
+/// What a [`Relay`] is plugged into.
+#[derive(Debug)]
+pub struct Seams {
+    /// The time. It must never read less than the store's high-water mark.
+    pub clock: Arc<dyn Clock>,
+    /// Who exists.
+    pub identities: Arc<dyn IdentitySource>,
+    /// Where messages wait.
+    pub store: Arc<dyn MailboxStore>,
+    /// The way out to direct endpoints.
+    pub outbound: Arc<dyn Outbound>,
+    /// Who is connected, and so hears of new mail and of what became of a message.
+    pub presence: Arc<Presence>,
+}
+
+/// Envelopes in.
+#[derive(Debug)]
+pub struct Relay {
+    config: RelayConfig,
+    seams: Seams,
+    rates: SenderRates,
+    direct: Direct,
+    stats: RelayStats,
+    tasks: TaskTracker,
+}
+
+/// An envelope that passed the whole pipeline up to dedup, and where it goes.
+#[derive(Debug)]
+struct Admitted {
+    candidate: Candidate,
+    quota: Quota,
+    /// The recipient's own endpoint, in direct mode.
+    endpoint: Option<String>,
+}
+
+impl Relay {
+    /// Puts the service together. `rng` spreads the pauses after failed direct deliveries.
+    pub fn new(config: RelayConfig, seams: Seams, rng: Box<dyn Rng + Send>) -> Arc<Self> {
+        let rates = SenderRates::new(config.rate, Arc::clone(&seams.clock));
+        let direct = Direct::new(
+            Arc::clone(&seams.outbound),
+            Arc::clone(&seams.clock),
+            config.direct,
+            rng,
+        );
+        let (stats, tasks) = (RelayStats::default(), TaskTracker::new());
+        Arc::new(Self {
+            config,
+            seams,
+            rates,
+            direct,
+            stats,
+            tasks,
+        })
+    }
+
+    /// Takes in one envelope as it came over the wire.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError::Refused`] leaves no record. Any other error is a failure of ours: nothing was acknowledged, and
+    /// a retry of the same bytes tells what happened.
+    pub async fn submit(self: &Arc<Self>, wire: Bytes, door: &Door) -> Result<Submission, SendError> {
+        let admitted = self
+            .admit(&wire, door)
+            .await
+            .inspect_err(|error| self.stats.count_error(error))?;
+        let relay = Arc::clone(self);
+        let task = self.tasks.spawn(async move { relay.deliver(admitted).await });
+        task.await.unwrap_or(Err(SendError::Interrupted))
+    }
+
+    /// What became of a message, for its sender: one record per recipient of that id, or the one to `to`. Empty when
+    /// there is none (any more).
+    pub async fn status(
+        &self,
+        sender: &Did,
+        id: Uuid,
+        to: Option<&Did>,
+    ) -> Result<Vec<StatusRecord>, StoreError> {
+        self.seams.store.status(sender, id, to).await
+    }
+
+    /// Counts since the start.
+    pub fn stats(&self) -> &RelayStats {
+        &self.stats
+    }
+
+    /// Waits until every delivery that was begun has ended; for a shutdown, after the doors are closed.
+    pub async fn drained(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// The pipeline of spec §5 from size to "sender allowed".
+    async fn admit(&self, wire: &Bytes, door: &Door) -> Result<Admitted, SendError> {
+        let config = &self.config;
+        let now = self.seams.clock.now();
+        let candidate = admission::inspect(wire, door, &config.domain, config.envelope_bytes_max, now)?;
+        let envelope = &candidate.envelope;
+
+        if !admission::is_local(&envelope.from, &config.domain) {
+            return Err(admission::sender_unknown().into());
+        }
+        let sender = self.seams.identities.agent(&envelope.from).await?;
+        let key = admission::check_sender(envelope, sender.as_ref())?;
+        admission::check_signature(envelope, key)?;
+
+        if !admission::is_local(&envelope.to, &config.domain) {
+            return Err(admission::recipient_remote().into());
+        }
+        let recipient = self.seams.identities.agent(&envelope.to).await?;
+        let recipient = admission::check_recipient(recipient.as_ref())?;
+
+        config.blocklist.check(&envelope.from)?;
+        self.take_rate(&envelope.from)?;
+        let (quota, endpoint) = (
+            recipient.quota.unwrap_or(config.quota),
+            deliver::endpoint_of(recipient),
+        );
+        Ok(Admitted {
+            candidate,
+            quota,
+            endpoint,
+        })
+    }
+
+    /// Every message costs, a retry too: a flood of duplicates is a flood.
+    fn take_rate(&self, sender: &Did) -> Result<(), SendError> {
+        self.rates
+            .take(MailboxId::of(sender).as_bytes())
+            .map_err(|wait_secs| {
+                let rate = self.config.rate;
+                let per_sec = rate.messages_per_sec;
+                let detail =
+                    format!("A sender may send {per_sec} messages a second; wait as Retry-After says.");
+                Refusal::new(ErrorCode::RateLimited, detail)
+                    .with("limit_per_sec", per_sec.get())
+                    .with("burst", rate.burst_messages.get())
+                    .retry_after(wait_secs)
+                    .into()
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! What a sender is told.
+
+use aip_protocol::error::{ErrorCode, Refusal};
+use uuid::Uuid;
+
+use super::seams::SourceError;
+use crate::mailbox::{Route, StoreError};
+
+/// What happened to an accepted envelope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sent {
+    /// It waits in the mailbox, durably.
+    Stored,
+    /// The recipient's endpoint took it.
+    Delivered,
+    /// It was accepted before; nothing was done.
+    Duplicate,
+}
+
+impl Sent {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stored => "stored",
+            Self::Delivered => "delivered",
+            Self::Duplicate => "duplicate",
+        }
+    }
+
+    /// The HTTP status of spec §5: 202 while the message is still on its way, else 200.
+    pub fn http_status(self) -> u16 {
+        match self {
+            Self::Stored => 202,
+            Self::Delivered | Self::Duplicate => 200,
+        }
+    }
+}
+
+/// The answer to an accepted envelope (spec §5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Submission {
+    /// The envelope's id.
+    pub id: Uuid,
+    /// What happened.
+    pub status: Sent,
+    /// Which way it went; of a duplicate, which way the first one went.
+    pub route: Route,
+    /// Its place in the mailbox, if it has one; of a duplicate, that of the first one.
+    pub seq: Option<u64>,
+}
+
+/// Why there is no [`Submission`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendError {
+    /// The envelope was refused and left no record.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// Identities could not be read; nothing was done.
+    #[error("identities cannot be read")]
+    Identities(#[from] SourceError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The process is ending; whether the message was stored is not known.
+    #[error("the delivery was interrupted")]
+    Interrupted,
+}
+
+impl SendError {
+    /// The code of spec §7 that the sender reads.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Refused(refusal) => refusal.code,
+            Self::Identities(_) => ErrorCode::Unavailable,
+            Self::Store(error) => error.code(),
+            Self::Interrupted => ErrorCode::OutcomeUnknown,
+        }
+    }
+}
+
+/// The answer to one envelope of several.
+#[derive(Debug)]
+pub struct BatchItem {
+    /// The envelope's id, where it could be read.
+    pub id: Option<Uuid>,
+    /// What happened to it.
+    pub result: Result<Submission, SendError>,
+}
