@@ -1,7 +1,7 @@
 //! The seam for agents and their histories.
 //!
 //! A store keeps what it is given and guards two things only: a name is given once, and a history
-//! grows by one operation at its head. What may be in an operation is judged before, by
+//! grows by one operation at its head until one ends it. What may be in an operation is judged before, by
 //! [`crate::Registry`], so that every store has the same small job.
 
 use std::fmt::Debug;
@@ -25,7 +25,8 @@ pub trait Directory: Debug + Send + Sync {
     /// is used up in the same transaction, and only if the name was free.
     async fn create(&self, agent: NewAgent) -> Result<CreateOutcome, StoreError>;
 
-    /// Puts an operation on top of the one whose hash is its `prev`, if that one is the head.
+    /// Puts an operation on top of the one whose hash is its `prev`, if that one is the head and did
+    /// not end the history.
     async fn append(&self, next: NextOperation) -> Result<AppendOutcome, StoreError>;
 
     /// Everything about an agent; `None` if the name was never taken.
@@ -111,7 +112,7 @@ pub struct NextOperation {
 pub enum AppendOutcome {
     /// It is the new head.
     Appended,
-    /// `prev` is not the head, or there is no such agent. Nothing changed.
+    /// `prev` is not the head, the history has ended, or there is no such agent. Nothing changed.
     Stale,
 }
 

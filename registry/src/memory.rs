@@ -110,7 +110,8 @@ impl Directory for MemoryStore {
         let Some(entry) = state.agents.get_mut(&next.name) else {
             return Ok(AppendOutcome::Stale);
         };
-        if next.operation.prev.as_ref() != Some(&entry.summary.head) {
+        let is_on_head = next.operation.prev.as_ref() == Some(&entry.summary.head);
+        if !is_on_head || entry.summary.deactivated_at.is_some() {
             return Ok(AppendOutcome::Stale);
         }
         entry.summary.seq = next.operation.seq;

@@ -1,1 +1,47 @@
-//! The contract suites.
+//! The contract suites: what every store promises, as plain functions that a store's tests call.
+//!
+//! [`stamp_contract`](crate::stamp_contract) makes one test of each function for a store. A promise
+//! that is not in here is not one that the room may rely on.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    clippy::indexing_slicing,
+    reason = "a suite asserts"
+)]
+
+pub mod directory;
+pub mod fixtures;
+pub mod grants;
+
+/// Stamps one `#[tokio::test]` for each function of the suites. `$open` is an expression that makes
+/// a fresh `Arc` of a store, with whatever must be kept alive beside it in a tuple.
+#[macro_export]
+macro_rules! stamp_contract {
+    ($open:expr) => {
+        $crate::stamp_contract!(@suite directory, $open, [
+            missing_is_none, a_name_is_given_once, one_of_forty_at_once_gets_the_name,
+            history_grows_only_at_its_head, one_of_many_appends_wins, operations_come_back_as_admitted,
+            history_is_cut_where_asked, list_is_in_the_order_of_names, operators_set_standing_and_quota,
+            counts_what_there_is, a_dropped_call_is_whole_or_nothing,
+        ]);
+        $crate::stamp_contract!(@suite grants, $open, [
+            an_invite_lets_in_as_many_as_it_says, a_refused_registration_uses_up_no_invite,
+            an_invite_ends, one_of_many_gets_the_last_use, invites_are_listed_and_revoked_once,
+            a_token_is_found_by_its_hash, a_challenge_is_spent_once, one_of_many_spends_a_challenge,
+            the_oldest_tokens_go, sweep_takes_what_is_over_and_nothing_else,
+        ]);
+    };
+    (@suite $suite:ident, $open:expr, [$($name:ident),* $(,)?]) => {
+        mod $suite {
+            use super::*;
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $name() {
+                    let (store, _kept) = $open.await;
+                    $crate::testsuite::$suite::$name(store).await;
+                }
+            )*
+        }
+    };
+}

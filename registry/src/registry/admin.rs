@@ -54,10 +54,10 @@ impl Registry {
     async fn update(&self, name: &Name, change: AgentChange) -> Result<(), RegistryError> {
         let (directory, own_name) = (Arc::clone(&self.directory), name.clone());
         let update = async move { directory.update(&own_name, change).await };
-        match self.agents.change(&self.did_of(name), update).await? {
-            true => Ok(()),
-            false => Err(refuse(ErrorCode::NotFound, "no agent has this name here")),
+        if self.agents.change(&self.did_of(name), update).await? {
+            return Ok(());
         }
+        Err(refuse(ErrorCode::NotFound, "no agent has this name here"))
     }
 
     /// Makes an invite that lets `uses` agents register, until `expires_at`.

@@ -66,6 +66,12 @@ impl AgentCache {
         )
     }
 
+    /// How many entries there are, after what is overdue was removed.
+    pub(super) async fn len(&self) -> u64 {
+        self.agents.run_pending_tasks().await;
+        self.agents.entry_count()
+    }
+
     /// Runs a change of one agent and forgets what was known about it, whether or not the caller
     /// stays to hear the outcome.
     pub(super) async fn change<T, F>(&self, did: &Did, change: F) -> Result<T, StoreError>
@@ -76,18 +82,49 @@ impl AgentCache {
         let (cache, did) = (self.clone(), did.clone());
         let task = tokio::spawn(async move {
             let outcome = change.await;
-            cache.forget(did).await;
+            cache
+                .agents
+                .entry(did)
+                .and_compute_with(|_| std::future::ready(Op::Remove))
+                .await;
             outcome
         });
         task.await
             .unwrap_or_else(|error| Err(StoreError::OutcomeUnknown(Arc::new(error))))
     }
 
-    async fn forget(&self, did: Did) {
-        self.agents
-            .entry(did)
-            .and_compute_with(|_| std::future::ready(Op::Remove))
-            .await;
+    /// Runs a change that turns `before` into `after` if it answers `true`. That saves the next
+    /// reader from replaying the history, where nothing else happened to the agent meanwhile.
+    pub(super) async fn replace<F>(
+        &self,
+        before: Arc<Agent>,
+        after: Arc<Agent>,
+        change: F,
+    ) -> Result<bool, StoreError>
+    where
+        F: Future<Output = Result<bool, StoreError>> + Send + 'static,
+    {
+        let cache = self.clone();
+        let task = tokio::spawn(async move {
+            let outcome = change.await;
+            let is_changed = matches!(outcome, Ok(true));
+            let did = after.identity.did().clone();
+            let swap = |cached: Option<moka::Entry<Did, Option<Arc<Agent>>>>| {
+                // Another change (of its standing, say) has taken `before` away, or is about to
+                // take away whatever is put here: each does so after its commit.
+                let cached = cached.and_then(moka::Entry::into_value);
+                let is_before = cached.is_some_and(|cached| Arc::ptr_eq(&cached, &before));
+                std::future::ready(if is_changed && is_before {
+                    Op::Put(Some(after))
+                } else {
+                    Op::Remove
+                })
+            };
+            cache.agents.entry(did).and_compute_with(swap).await;
+            outcome
+        });
+        task.await
+            .unwrap_or_else(|error| Err(StoreError::OutcomeUnknown(Arc::new(error))))
     }
 }
 

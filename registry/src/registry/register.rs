@@ -175,7 +175,7 @@ impl Registry {
             operation.check_clock(self.now())?;
             check_room(&agent, &operation)?;
             let identity = agent.identity.apply(operation.clone())?;
-            if let Some(agent) = self.append(name, &agent, identity).await? {
+            if let Some(agent) = self.append(name, agent, identity).await? {
                 return Ok(Operated::Appended(agent));
             }
             // Another operation came first; on the new head this one is judged again.
@@ -186,7 +186,7 @@ impl Registry {
     async fn append(
         &self,
         name: &Name,
-        before: &Agent,
+        before: Arc<Agent>,
         identity: Identity,
     ) -> Result<Option<Arc<Agent>>, RegistryError> {
         let operation = StoredOperation::from(identity.head());
@@ -197,17 +197,14 @@ impl Registry {
             admitted_at: self.now(),
         };
         let directory = Arc::clone(&self.directory);
-        let did = identity.did().clone();
-        let outcome = self
-            .agents
-            .change(&did, async move { directory.append(next).await })
-            .await?;
-        let agent = Agent {
+        let append = async move { Ok(directory.append(next).await? == AppendOutcome::Appended) };
+        let after = Arc::new(Agent {
             identity,
             history_bytes,
-            ..before.clone()
-        };
-        Ok((outcome == AppendOutcome::Appended).then(|| Arc::new(agent)))
+            ..Agent::clone(&before)
+        });
+        let is_appended = self.agents.replace(before, Arc::clone(&after), append).await?;
+        Ok(is_appended.then_some(after))
     }
 
     fn parse(&self, wire: &[u8]) -> Result<Operation, Refusal> {

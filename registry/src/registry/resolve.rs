@@ -16,6 +16,11 @@ impl Registry {
         Ok(self.agents.get(did).await?)
     }
 
+    /// Agents, and absences of agents, that are in memory now; for metrics.
+    pub async fn cached_agents(&self) -> u64 {
+        self.agents.len().await
+    }
+
     /// The DID that this name has here.
     pub fn did_of(&self, name: &Name) -> Did {
         Handle {

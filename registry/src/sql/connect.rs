@@ -168,3 +168,34 @@ async fn claim(conn: &mut AnyConnection, domain: &Domain) -> Result<(), StoreErr
         Err(StoreError::OtherDomain { found, configured })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn pragma(conn: &mut AnyConnection, name: &str) -> String {
+        let row = sqlx::query(AssertSqlSafe(format!("PRAGMA {name}")))
+            .fetch_one(conn)
+            .await
+            .expect("a row");
+        let number = sqlx::Row::try_get::<i64, _>(&row, 0).map(|n| n.to_string());
+        number.or_else(|_| sqlx::Row::try_get(&row, 0)).expect("a value")
+    }
+
+    #[tokio::test]
+    async fn row_46_every_connection_has_its_pragmas() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let target = Target::sqlite(&folder.path().join("db")).expect("a target");
+        for (role, query_only) in [(Role::Writer, "0"), (Role::Reader, "1")] {
+            let mut conn = target.connect(role).await.expect("a connection");
+            assert_eq!(pragma(&mut conn, "busy_timeout").await, "5000");
+            assert_eq!(pragma(&mut conn, "journal_mode").await, "wal");
+            assert_eq!(pragma(&mut conn, "synchronous").await, "2", "FULL");
+            assert_eq!(pragma(&mut conn, "foreign_keys").await, "1");
+            assert_eq!(pragma(&mut conn, "query_only").await, query_only);
+        }
+        let mut pooled = target.readers().acquire().await.expect("a connection");
+        assert_eq!(pragma(&mut pooled, "busy_timeout").await, "5000");
+        assert_eq!(pragma(&mut pooled, "query_only").await, "1");
+    }
+}

@@ -55,8 +55,8 @@ impl Dialect {
         // SQLITE_BUSY and SQLITE_LOCKED with their extended codes: the low byte is the primary code.
         let code = error
             .as_database_error()
-            .and_then(|e| e.code())
-            .and_then(|c| c.parse::<u32>().ok());
+            .and_then(sqlx::error::DatabaseError::code);
+        let code = code.and_then(|code| code.parse::<u32>().ok());
         code.is_some_and(|code| matches!(code & 0xff, 5 | 6))
     }
 }

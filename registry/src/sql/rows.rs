@@ -26,7 +26,7 @@ pub(super) fn to_i64(number: impl TryInto<i64>) -> i64 {
 
 fn number<T: TryFrom<i64>>(row: &AnyRow, name: &str) -> Result<T, StoreError> {
     let value: i64 = column(row, name)?;
-    T::try_from(value).map_err(|_| StoreError::Corrupt(format!("column {name} holds {value}")))
+    T::try_from(value).map_err(|_out_of_range| StoreError::Corrupt(format!("column {name} holds {value}")))
 }
 
 fn optional_number(row: &AnyRow, name: &str) -> Result<Option<u64>, StoreError> {
@@ -44,7 +44,7 @@ fn optional_time(row: &AnyRow, name: &str) -> Result<Option<Timestamp>, StoreErr
 
 fn agent_name(row: &AnyRow) -> Result<Name, StoreError> {
     let text: String = column(row, "name")?;
-    Name::parse(&text).map_err(|_| StoreError::Corrupt(format!("{text:?} is not a name")))
+    Name::parse(&text).map_err(|_refusal| StoreError::Corrupt(format!("{text:?} is not a name")))
 }
 
 fn invite_id(text: &str) -> Result<InviteId, StoreError> {

@@ -10,9 +10,9 @@ pub(super) const UNCLAIM_NAME: &str = "DELETE FROM agents WHERE name = $1";
 pub(super) const ADD_OPERATION: &str =
     "INSERT INTO operations (name, seq, operation, admitted_at_ms) VALUES ($1, $2, $3, $4)";
 
-/// Moves the head, if it is the one the operation was made for.
+/// Moves the head, if it is the one the operation was made for and the history has not ended.
 pub(super) const MOVE_HEAD: &str = "UPDATE agents SET head = $3, seq = $4, deactivated_at_ms = $5 \
-     WHERE name = $1 AND head = $2";
+     WHERE name = $1 AND head = $2 AND deactivated_at_ms IS NULL";
 
 pub(super) const GET_AGENT: &str = "SELECT o.operation, a.standing, a.registered_at_ms, \
      a.mailbox_messages, a.mailbox_bytes, a.sender_messages \

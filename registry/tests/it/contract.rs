@@ -1,0 +1,30 @@
+//! Every store against the contract suites.
+
+mod memory {
+    use std::future::{Ready, ready};
+    use std::sync::Arc;
+
+    use aip_registry::MemoryStore;
+
+    fn open() -> Ready<(Arc<MemoryStore>, ())> {
+        ready((Arc::new(MemoryStore::new()), ()))
+    }
+
+    aip_registry::stamp_contract!(open());
+}
+
+mod sqlite {
+    use std::sync::Arc;
+
+    use aip_registry::SqlStore;
+    use tempfile::TempDir;
+
+    use crate::kit;
+
+    async fn open() -> (Arc<SqlStore>, TempDir) {
+        let folder = tempfile::tempdir().expect("a folder");
+        (Arc::new(kit::sqlite(folder.path()).await), folder)
+    }
+
+    aip_registry::stamp_contract!(open());
+}
