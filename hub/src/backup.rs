@@ -37,7 +37,9 @@ pub enum BackupError {
     #[error("the backup's manifest.json cannot be read; take another backup")]
     ManifestUnreadable(#[source] serde_json::Error),
     /// Another version's backup.
-    #[error("the backup has form {found}, this hub reads form {known}; restore it with the hub that wrote it")]
+    #[error(
+        "the backup has form {found}, this hub reads form {known}; restore it with the hub that wrote it"
+    )]
     FormUnknown {
         /// The form found.
         found: u32,
@@ -77,7 +79,11 @@ pub enum BackupError {
 }
 
 fn failed<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> BackupError + use<'a> {
-    move |source| BackupError::Io { what, path: path.to_owned(), source }
+    move |source| BackupError::Io {
+        what,
+        path: path.to_owned(),
+        source,
+    }
 }
 
 /// Makes the folder of a new backup.
@@ -89,8 +95,15 @@ pub fn begin(to: &Path) -> Result<DataDir, BackupError> {
     let mut entries = fs::read_dir(to).map_err(failed("cannot read the folder", to))?;
     match entries.next() {
         Some(entry) => {
-            let name = entry.map_err(failed("cannot read the folder", to))?.file_name().to_string_lossy().into_owned();
-            Err(BackupError::NotEmpty { folder: to.to_owned(), name })
+            let name = entry
+                .map_err(failed("cannot read the folder", to))?
+                .file_name()
+                .to_string_lossy()
+                .into_owned();
+            Err(BackupError::NotEmpty {
+                folder: to.to_owned(),
+                name,
+            })
         }
         None => Ok(DataDir::at(to)),
     }

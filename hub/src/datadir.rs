@@ -12,7 +12,12 @@ use crate::config::Secret;
 
 /// A file of ours is a few lines; a longer one is not ours.
 const SMALL_FILE_BYTES_MAX: u64 = 4_096;
-const KEY_COMMENT: &str = "# Signing key of an AIP hub: the seed of an Ed25519 key, in hexadecimal. Keep it secret.\n";
+/// The part of a mode that is permissions.
+const MODE_BITS: u32 = 0o7777;
+/// The permissions of everybody but the owner.
+const OTHERS_BITS: u32 = 0o077;
+const KEY_COMMENT: &str =
+    "# Signing key of an AIP hub: the seed of an Ed25519 key, in hexadecimal. Keep it secret.\n";
 
 /// Why the data folder cannot be used. Each sentence says how to mend it.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +30,9 @@ pub enum DataDirError {
     #[error("{0} is not a folder; give another with --data or hub.data_dir")]
     NotAFolder(PathBuf),
     /// Another process works in it.
-    #[error("the data folder {folder} is in use by another process{process}; stop that one, or give this one its own folder")]
+    #[error(
+        "the data folder {folder} is in use by another process{process}; stop that one, or give this one its own folder"
+    )]
     InUse {
         /// The folder.
         folder: PathBuf,
@@ -33,7 +40,9 @@ pub enum DataDirError {
         process: String,
     },
     /// Others can read what is secret.
-    #[error("{path} can be read by others (mode {mode:o}); run `chmod {wanted:o} {path}`, and make a new key if others may have read it")]
+    #[error(
+        "{path} can be read by others (mode {mode:o}); run `chmod {wanted:o} {path}`, and make a new key if others may have read it"
+    )]
     TooOpen {
         /// The file.
         path: PathBuf,
@@ -46,7 +55,9 @@ pub enum DataDirError {
     #[error("{0} holds no hub key; restore it from a backup")]
     KeyInvalid(PathBuf),
     /// A restore was interrupted.
-    #[error("a restore into {0} did not finish; run `aip-hub restore` again, which begins by clearing what it left")]
+    #[error(
+        "a restore into {0} did not finish; run `aip-hub restore` again, which begins by clearing what it left"
+    )]
     RestoreUnfinished(PathBuf),
     /// The system says no.
     #[error("{what} {path}: {source}")]
@@ -61,7 +72,11 @@ pub enum DataDirError {
 }
 
 fn failed<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> DataDirError + use<'a> {
-    move |source| DataDirError::Io { what, path: path.to_owned(), source }
+    move |source| DataDirError::Io {
+        what,
+        path: path.to_owned(),
+        source,
+    }
 }
 
 /// A data folder.
@@ -84,7 +99,9 @@ impl DataDir {
         match fs::metadata(&folder.root) {
             Ok(found) if !found.is_dir() => return Err(DataDirError::NotAFolder(folder.root)),
             Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(DataDirError::Missing(folder.root)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(DataDirError::Missing(folder.root));
+            }
             Err(source) => return Err(failed("cannot look at", &folder.root)(source)),
         }
         if folder.restore_marker().exists() {
@@ -153,18 +170,30 @@ impl DataDir {
     /// [`DataDirError::InUse`] at once when another process has it.
     pub fn lock(&self) -> Result<DataLock, DataDirError> {
         let path = self.lock_file();
-        let open = OpenOptions::new().create(true).read(true).write(true).truncate(false).mode(0o600).open(&path);
+        let open = OpenOptions::new()
+            .create(true)
+            .read(true)
+            .write(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path);
         let mut file = open.map_err(failed("cannot open", &path))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let process = read_small(&path).map_or_else(|_| String::new(), |pid| format!(" (pid {})", pid.trim()));
-                return Err(DataDirError::InUse { folder: self.root.clone(), process });
+                let process =
+                    read_small(&path).map_or_else(|_| String::new(), |pid| format!(" (pid {})", pid.trim()));
+                return Err(DataDirError::InUse {
+                    folder: self.root.clone(),
+                    process,
+                });
             }
             Err(TryLockError::Error(source)) => return Err(failed("cannot lock", &path)(source)),
         }
         let pid = std::process::id();
-        file.set_len(0).and_then(|()| writeln!(file, "{pid}")).map_err(failed("cannot write", &path))?;
+        file.set_len(0)
+            .and_then(|()| writeln!(file, "{pid}"))
+            .map_err(failed("cannot write", &path))?;
         Ok(DataLock(file))
     }
 
@@ -200,7 +229,9 @@ impl DataDir {
     pub fn publish_operator_url(&self, url: &str) -> Result<(), DataDirError> {
         let path = self.operator_url_file();
         match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("cannot replace", &path)(error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(failed("cannot replace", &path)(error))
+            }
             _ => write_private(&path, &format!("{url}\n")),
         }
     }
@@ -235,7 +266,9 @@ pub fn key_text(key: &SigningKey) -> String {
 }
 
 fn parse_key(text: &str) -> Option<SigningKey> {
-    let line = text.lines().find(|line| !line.starts_with('#') && !line.trim().is_empty())?;
+    let line = text
+        .lines()
+        .find(|line| !line.starts_with('#') && !line.trim().is_empty())?;
     let mut seed = [0_u8; 32];
     hex::decode_to_slice(line.trim(), &mut seed).ok()?;
     Some(SigningKey::from_seed(seed))
@@ -258,7 +291,12 @@ pub fn write_private(path: &Path, text: &str) -> Result<(), DataDirError> {
     let next = path.with_extension("next");
     let write = || {
         let mut options = OpenOptions::new();
-        let mut file = options.create(true).write(true).truncate(true).mode(0o600).open(&next)?;
+        let mut file = options
+            .create(true)
+            .write(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&next)?;
         file.set_permissions(fs::Permissions::from_mode(0o600))?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
@@ -275,7 +313,8 @@ pub fn write_private(path: &Path, text: &str) -> Result<(), DataDirError> {
 /// # Errors
 /// The system says no.
 pub fn sync_folder_of(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+    path.parent()
+        .map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
 /// Whether only the owner can read or write `path`.
@@ -283,8 +322,20 @@ pub fn sync_folder_of(path: &Path) -> io::Result<()> {
 /// # Errors
 /// [`DataDirError::TooOpen`] with the mode `wanted`, or the file cannot be looked at.
 pub fn check_private(path: &Path, wanted: u32) -> Result<(), DataDirError> {
-    let mode = fs::metadata(path).map_err(failed("cannot look at", path))?.permissions().mode() & 0o7777;
-    if mode & 0o077 == 0 { Ok(()) } else { Err(DataDirError::TooOpen { path: path.to_owned(), mode, wanted }) }
+    let mode = fs::metadata(path)
+        .map_err(failed("cannot look at", path))?
+        .permissions()
+        .mode()
+        & MODE_BITS;
+    if mode & OTHERS_BITS == 0 {
+        Ok(())
+    } else {
+        Err(DataDirError::TooOpen {
+            path: path.to_owned(),
+            mode,
+            wanted,
+        })
+    }
 }
 
 /// Reads a small text file.
@@ -293,7 +344,9 @@ pub fn check_private(path: &Path, wanted: u32) -> Result<(), DataDirError> {
 /// The system says no, or the content is not UTF-8.
 pub fn read_small(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    File::open(path)?.take(SMALL_FILE_BYTES_MAX).read_to_string(&mut text)?;
+    File::open(path)?
+        .take(SMALL_FILE_BYTES_MAX)
+        .read_to_string(&mut text)?;
     Ok(text)
 }
 

@@ -135,7 +135,10 @@ impl Signals {
     /// # Errors
     /// The system refuses the handlers.
     pub fn listen() -> std::io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
     }
 
     /// Waits for the next signal and tells its name.

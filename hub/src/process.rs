@@ -11,7 +11,13 @@ pub fn raise_open_files() -> Option<u64> {
     if limit.current == limit.maximum {
         return limit.current;
     }
-    match setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }) {
+    match setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            maximum: limit.maximum,
+        },
+    ) {
         Ok(()) => limit.maximum,
         Err(error) => {
             tracing::debug!(%error, "The limit of open files cannot be raised");
@@ -22,7 +28,9 @@ pub fn raise_open_files() -> Option<u64> {
 
 /// Whether `limit` open files are enough for `connections_max` connections.
 pub fn enough_files(limit: Option<u64>, connections_max: usize) -> bool {
-    let wanted = u64::try_from(connections_max).unwrap_or(u64::MAX).saturating_add(FILES_BESIDE_CONNECTIONS);
+    let wanted = u64::try_from(connections_max)
+        .unwrap_or(u64::MAX)
+        .saturating_add(FILES_BESIDE_CONNECTIONS);
     limit.is_none_or(|limit| limit >= wanted)
 }
 

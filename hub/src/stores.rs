@@ -53,10 +53,23 @@ impl Stores {
         let domain = Domain::parse(&settings.hub.domain)
             .map_err(|_refusal| OpenError::Domain(settings.hub.domain.clone()))?;
         let registry = SqlStore::open_sqlite(&folder.registry(), &domain).await?;
-        let (dir, options) = (folder.store(), RocksOptions { guard: disk_guard(settings), ..RocksOptions::default() });
+        let (dir, options) = (
+            folder.store(),
+            RocksOptions {
+                guard: disk_guard(settings),
+                ..RocksOptions::default()
+            },
+        );
         let open = move || RocksMailboxes::open(&dir, options, &new_epoch());
-        let mailboxes = tokio::task::spawn_blocking(open).await.map_err(OpenError::Interrupted)??;
-        Ok(Self { registry: Arc::new(registry), mailboxes: Arc::new(mailboxes), folder: folder.clone(), domain })
+        let mailboxes = tokio::task::spawn_blocking(open)
+            .await
+            .map_err(OpenError::Interrupted)??;
+        Ok(Self {
+            registry: Arc::new(registry),
+            mailboxes: Arc::new(mailboxes),
+            folder: folder.clone(),
+            domain,
+        })
     }
 
     /// The domain that the stores belong to.
@@ -71,12 +84,20 @@ impl Stores {
     pub async fn backup(&self, to: &Path, now: Timestamp) -> Result<Manifest, BackupError> {
         let target = backup::begin(to)?;
         let failed = |store| move |source| BackupError::Store { store, source };
-        self.mailboxes.checkpoint(&target.store()).await.map_err(|error| failed("mailboxes")(error.into()))?;
-        self.registry.backup_to(&target.registry()).await.map_err(|error| failed("registry")(error.into()))?;
+        self.mailboxes
+            .checkpoint(&target.store())
+            .await
+            .map_err(|error| failed("mailboxes")(error.into()))?;
+        self.registry
+            .backup_to(&target.registry())
+            .await
+            .map_err(|error| failed("registry")(error.into()))?;
         let (folder, domain) = (self.folder.clone(), self.domain.to_string());
         let epoch = self.mailboxes.epoch();
         let finish = move || backup::finish(&folder, &target, &domain, epoch.as_str(), now);
-        tokio::task::spawn_blocking(finish).await.map_err(|error| failed("data folder")(error.into()))?
+        tokio::task::spawn_blocking(finish)
+            .await
+            .map_err(|error| failed("data folder")(error.into()))?
     }
 
     /// Ends the registry's writer and connections. The mailboxes close when their last user lets go of them.
@@ -98,8 +119,12 @@ pub fn disk_guard(settings: &Settings) -> DiskGuard {
 /// # Errors
 /// The copy does not open as a store of mailboxes, or the system says no.
 pub fn restore_mailboxes(backup: &DataDir, folder: &DataDir) -> Result<(), BackupError> {
-    RocksMailboxes::restore(&backup.store(), &folder.store(), &new_epoch())
-        .map_err(|error| BackupError::Store { store: "mailboxes", source: error.into() })
+    RocksMailboxes::restore(&backup.store(), &folder.store(), &new_epoch()).map_err(|error| {
+        BackupError::Store {
+            store: "mailboxes",
+            source: error.into(),
+        }
+    })
 }
 
 fn new_epoch() -> Epoch {

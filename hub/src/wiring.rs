@@ -173,7 +173,10 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
         run: chance().next_u32(),
         stop: life.closing_token(),
     })?;
-    Ok(Hub { app: Data::new(app), life })
+    Ok(Hub {
+        app: Data::new(app),
+        life,
+    })
 }
 
 /// The operating system's randomness: the root of all chance in the process.
@@ -213,7 +216,12 @@ fn registry_config(settings: &Settings) -> RegistryConfig {
             Registration::Invite => aip_registry::Policy::Invite,
             Registration::Closed => aip_registry::Policy::Closed,
         },
-        reserved_names: settings.hub.reserved_names.iter().cloned().collect::<BTreeSet<_>>(),
+        reserved_names: settings
+            .hub
+            .reserved_names
+            .iter()
+            .cloned()
+            .collect::<BTreeSet<_>>(),
         allow_http_endpoints: settings.egress.allow_http,
         cache_agents_max: registry.cache_agents_max,
         token_lifetime_secs: registry.token_lifetime_secs,

@@ -50,7 +50,12 @@ pub struct FileDigest {
 
 impl Manifest {
     /// Lists what lies in `folder`, and syncs each file on the way.
-    pub(super) fn of(folder: &Path, domain: &str, epoch: &str, made_at: Timestamp) -> Result<Self, BackupError> {
+    pub(super) fn of(
+        folder: &Path,
+        domain: &str,
+        epoch: &str,
+        made_at: Timestamp,
+    ) -> Result<Self, BackupError> {
         let mut files = BTreeMap::new();
         for name in names(folder)? {
             let path = folder.join(&name);
@@ -58,7 +63,14 @@ impl Manifest {
             files.insert(name, digest.map_err(failed("cannot read", &path))?);
         }
         let software = concat!("aip-hub/", env!("CARGO_PKG_VERSION")).to_owned();
-        Ok(Self { form: FORM, software, domain: domain.to_owned(), epoch: epoch.to_owned(), made_at, files })
+        Ok(Self {
+            form: FORM,
+            software,
+            domain: domain.to_owned(),
+            epoch: epoch.to_owned(),
+            made_at,
+            files,
+        })
     }
 
     /// Writes the manifest: from here on `folder` is a backup.
@@ -102,7 +114,10 @@ impl Manifest {
         }
         let manifest: Self = serde_json::from_str(&text).map_err(BackupError::ManifestUnreadable)?;
         if manifest.form != FORM {
-            return Err(BackupError::FormUnknown { found: manifest.form, known: FORM });
+            return Err(BackupError::FormUnknown {
+                found: manifest.form,
+                known: FORM,
+            });
         }
         Ok(manifest)
     }
@@ -116,7 +131,9 @@ pub(super) fn names(folder: &Path) -> Result<Vec<String>, BackupError> {
         for entry in fs::read_dir(&inside).map_err(failed("cannot read the folder", &inside))? {
             let entry = entry.map_err(failed("cannot read the folder", &inside))?;
             let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
-            let kind = entry.file_type().map_err(failed("cannot look at", &entry.path()))?;
+            let kind = entry
+                .file_type()
+                .map_err(failed("cannot look at", &entry.path()))?;
             if kind.is_dir() {
                 waiting.push((entry.path(), format!("{name}/")));
             } else if kind.is_file() {
@@ -143,10 +160,15 @@ pub(super) fn copy_digesting(from: &mut impl Read, to: &mut impl io::Write) -> i
     let mut bytes = 0_u64;
     loop {
         let read = from.read(&mut chunk)?;
-        let Some(part) = chunk.get(..read).filter(|part| !part.is_empty()) else { break };
+        let Some(part) = chunk.get(..read).filter(|part| !part.is_empty()) else {
+            break;
+        };
         hash.update(part);
         to.write_all(part)?;
         bytes += part.len() as u64;
     }
-    Ok(FileDigest { bytes, sha256: hex::encode(hash.finalize()) })
+    Ok(FileDigest {
+        bytes,
+        sha256: hex::encode(hash.finalize()),
+    })
 }

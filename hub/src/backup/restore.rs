@@ -32,9 +32,15 @@ pub fn restore(
     if folder.restore_marker().exists() {
         clear(folder)?;
     } else if let Some(name) = content(folder)?.into_iter().next() {
-        return Err(BackupError::NotEmpty { folder: folder.root().to_owned(), name });
+        return Err(BackupError::NotEmpty {
+            folder: folder.root().to_owned(),
+            name,
+        });
     } else {
-        write_private(&folder.restore_marker(), "A restore is under way, or was interrupted.\n")?;
+        write_private(
+            &folder.restore_marker(),
+            "A restore is under way, or was interrupted.\n",
+        )?;
     }
     let backup = DataDir::at(from);
     mailboxes(&backup, folder)?;
@@ -44,7 +50,9 @@ pub fn restore(
     }
     sync_folders(folder.root())?;
     let marker = folder.restore_marker();
-    fs::remove_file(&marker).and_then(|()| sync_folder_of(&marker)).map_err(failed("cannot remove", &marker))?;
+    fs::remove_file(&marker)
+        .and_then(|()| sync_folder_of(&marker))
+        .map_err(failed("cannot remove", &marker))?;
     Ok(manifest)
 }
 
@@ -54,7 +62,11 @@ fn content(folder: &DataDir) -> Result<Vec<String>, BackupError> {
     let entries = fs::read_dir(root).map_err(failed("cannot read the folder", root))?;
     let mut found = Vec::new();
     for entry in entries {
-        let name = entry.map_err(failed("cannot read the folder", root))?.file_name().to_string_lossy().into_owned();
+        let name = entry
+            .map_err(failed("cannot read the folder", root))?
+            .file_name()
+            .to_string_lossy()
+            .into_owned();
         if !NOT_CONTENT.contains(&name.as_str()) {
             found.push(name);
         }
@@ -70,7 +82,11 @@ fn clear(folder: &DataDir) -> Result<(), BackupError> {
         if path == marker {
             continue;
         }
-        let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+        let removed = if path.is_dir() {
+            fs::remove_dir_all(&path)
+        } else {
+            fs::remove_file(&path)
+        };
         removed.map_err(failed("cannot remove", &path))?;
     }
     Ok(())
@@ -83,13 +99,21 @@ fn copy(from: &Path, to: &Path, listed: &FileDigest) -> Result<(), BackupError> 
     }
     let copied = || -> io::Result<FileDigest> {
         let mut source = File::open(from)?;
-        let mut target = OpenOptions::new().create_new(true).write(true).mode(0o600).open(to)?;
+        let mut target = OpenOptions::new()
+            .create_new(true)
+            .write(true)
+            .mode(0o600)
+            .open(to)?;
         let digest = copy_digesting(&mut source, &mut target)?;
         target.sync_all()?;
         Ok(digest)
     };
     let digest = copied().map_err(failed("cannot copy to", to))?;
-    if digest == *listed { Ok(()) } else { Err(BackupError::Differs(from.to_owned())) }
+    if digest == *listed {
+        Ok(())
+    } else {
+        Err(BackupError::Differs(from.to_owned()))
+    }
 }
 
 fn sync_folders(root: &Path) -> Result<(), BackupError> {

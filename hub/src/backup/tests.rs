@@ -10,7 +10,9 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let world = Self { outside: tempfile::tempdir().unwrap() };
+        let world = Self {
+            outside: tempfile::tempdir().unwrap(),
+        };
         fs::create_dir(world.at("data")).unwrap();
         fs::write(world.at("data").join("hub.key"), "secret").unwrap();
         world
@@ -26,13 +28,24 @@ impl World {
         fs::create_dir(backup.store()).unwrap();
         fs::write(backup.store().join("000001.log"), vec![7; 100_000]).unwrap();
         let now = Timestamp::parse("2026-11-29T20:15:30Z").unwrap();
-        finish(&DataDir::at(self.at("data")), &backup, "example.org", "epoch1", now).unwrap()
+        finish(
+            &DataDir::at(self.at("data")),
+            &backup,
+            "example.org",
+            "epoch1",
+            now,
+        )
+        .unwrap()
     }
 
     fn restore(&self, to: &str) -> Result<Manifest, BackupError> {
         restore(&self.at("backup"), &DataDir::at(self.at(to)), |backup, folder| {
             fs::create_dir(folder.store()).unwrap();
-            fs::copy(backup.store().join("000001.log"), folder.store().join("renewed.log")).unwrap();
+            fs::copy(
+                backup.store().join("000001.log"),
+                folder.store().join("renewed.log"),
+            )
+            .unwrap();
             Ok(())
         })
     }
@@ -42,13 +55,22 @@ impl World {
 fn a_backup_lists_every_file_with_its_digest() {
     let world = World::new();
     let manifest = world.backup();
-    assert_eq!(manifest.files.keys().collect::<Vec<_>>(), ["hub.key", "registry.sqlite", "store/000001.log"]);
+    assert_eq!(
+        manifest.files.keys().collect::<Vec<_>>(),
+        ["hub.key", "registry.sqlite", "store/000001.log"]
+    );
     let names = &manifest.files["registry.sqlite"];
     assert_eq!(names.bytes, 5);
     // printf names | sha256sum
-    assert_eq!(names.sha256, "aeb24056810d3d1f1e8afee61a0bc0028556eb0fb49a215ae5eb1b970cad0315");
+    assert_eq!(
+        names.sha256,
+        "aeb24056810d3d1f1e8afee61a0bc0028556eb0fb49a215ae5eb1b970cad0315"
+    );
     assert_eq!(Manifest::verify(&world.at("backup")).unwrap(), manifest);
-    assert_eq!(fs::metadata(world.at("backup")).unwrap().permissions().mode() & 0o777, 0o700);
+    assert_eq!(
+        fs::metadata(world.at("backup")).unwrap().permissions().mode() & 0o777,
+        0o700
+    );
 }
 
 #[test]
@@ -57,13 +79,22 @@ fn a_changed_missing_or_added_file_is_noticed() {
     world.backup();
     let file = world.at("backup").join("store/000001.log");
     fs::write(&file, vec![8; 100_000]).unwrap();
-    assert!(matches!(Manifest::verify(&world.at("backup")), Err(BackupError::Differs(_))));
+    assert!(matches!(
+        Manifest::verify(&world.at("backup")),
+        Err(BackupError::Differs(_))
+    ));
     fs::remove_file(&file).unwrap();
-    assert!(matches!(Manifest::verify(&world.at("backup")), Err(BackupError::Missing(_))));
+    assert!(matches!(
+        Manifest::verify(&world.at("backup")),
+        Err(BackupError::Missing(_))
+    ));
     fs::write(&file, vec![7; 100_000]).unwrap();
     Manifest::verify(&world.at("backup")).unwrap();
     std::os::unix::fs::symlink("/", world.at("backup").join("link")).unwrap();
-    assert!(matches!(Manifest::verify(&world.at("backup")), Err(BackupError::Unlisted(_))));
+    assert!(matches!(
+        Manifest::verify(&world.at("backup")),
+        Err(BackupError::Unlisted(_))
+    ));
 }
 
 #[test]
@@ -82,8 +113,14 @@ fn a_restore_gives_the_same_files_and_leaves_no_marker() {
     assert_eq!(world.restore("new").unwrap(), manifest);
     let folder = DataDir::open(world.at("new")).unwrap();
     assert_eq!(fs::read_to_string(folder.key()).unwrap(), "secret");
-    assert_eq!(fs::metadata(folder.key()).unwrap().permissions().mode() & 0o777, 0o600);
-    let mailboxes: Vec<_> = fs::read_dir(folder.store()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(
+        fs::metadata(folder.key()).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    let mailboxes: Vec<_> = fs::read_dir(folder.store())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     assert_eq!(mailboxes, ["renewed.log"], "the mailboxes are theirs to restore");
 }
 
@@ -92,7 +129,9 @@ fn row_78_a_restore_is_all_or_nothing() {
     let world = World::new();
     world.backup();
     let folder = DataDir::at(world.at("new"));
-    let killed = restore(&world.at("backup"), &folder, |_, _| Err(BackupError::Missing("killed".into())));
+    let killed = restore(&world.at("backup"), &folder, |_, _| {
+        Err(BackupError::Missing("killed".into()))
+    });
     assert!(killed.is_err());
     let refused = DataDir::open(world.at("new")).unwrap_err().to_string();
     assert!(refused.contains("did not finish"), "{refused}");
@@ -107,7 +146,10 @@ fn a_restore_does_not_touch_a_folder_that_holds_something() {
     let world = World::new();
     world.backup();
     let refused = world.restore("data").unwrap_err().to_string();
-    assert!(refused.contains("not empty") && refused.contains("hub.key"), "{refused}");
+    assert!(
+        refused.contains("not empty") && refused.contains("hub.key"),
+        "{refused}"
+    );
     assert_eq!(fs::read_to_string(world.at("data/hub.key")).unwrap(), "secret");
 }
 
@@ -124,5 +166,8 @@ fn a_restore_leaves_a_folder_in_use_alone() {
 fn a_backup_goes_into_a_new_folder_only() {
     let world = World::new();
     world.backup();
-    assert!(matches!(begin(&world.at("backup")), Err(BackupError::NotEmpty { .. })));
+    assert!(matches!(
+        begin(&world.at("backup")),
+        Err(BackupError::NotEmpty { .. })
+    ));
 }

@@ -93,9 +93,18 @@ impl Command {
         match self {
             Self::List => list(operator, as_json, AGENTS_PATH, agent_line).await,
             Self::Invite(invite) => invite.carry_out(operator, as_json).await,
-            Self::Suspend { name } => put(operator, STANDING_PATH, name, &json!({ "standing": "suspended" })).await,
-            Self::Unsuspend { name } => put(operator, STANDING_PATH, name, &json!({ "standing": "active" })).await,
-            Self::Quota { name, mailbox_messages, mailbox_bytes, sender_messages } => {
+            Self::Suspend { name } => {
+                put(operator, STANDING_PATH, name, &json!({ "standing": "suspended" })).await
+            }
+            Self::Unsuspend { name } => {
+                put(operator, STANDING_PATH, name, &json!({ "standing": "active" })).await
+            }
+            Self::Quota {
+                name,
+                mailbox_messages,
+                mailbox_bytes,
+                sender_messages,
+            } => {
                 let quota = json!({
                     "mailbox_messages": mailbox_messages,
                     "mailbox_bytes": mailbox_bytes,
@@ -110,7 +119,9 @@ impl Command {
 async fn put(operator: &Operator, path: &str, name: &str, body: &Value) -> anyhow::Result<()> {
     // Parsed here, so that what is put into the path is a name and nothing else.
     let name = Name::parse(name).map_err(|refusal| anyhow::anyhow!("{name:?} is no name: {refusal}"))?;
-    operator.call(Method::PUT, &path.replace("{name}", name.as_str()), body).await?;
+    operator
+        .call(Method::PUT, &path.replace("{name}", name.as_str()), body)
+        .await?;
     Ok(())
 }
 
@@ -159,13 +170,21 @@ fn print(item: &Value, as_json: bool, line: impl Fn(&Value) -> String) -> anyhow
 }
 
 fn agent_line(agent: &Value) -> String {
-    let mut line = format!("{:<10} {}  {}", text(agent, "standing"), text(agent, "registered_at"), text(agent, "name"));
-    for (key, value) in agent.get("quota").and_then(Value::as_object).into_iter().flatten() {
-        if !value.is_null() {
-            line.push_str(&format!("  {key}={value}"));
-        }
-    }
-    line
+    let quota = agent
+        .get("quota")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
+    let own: Vec<String> = quota
+        .filter(|(_, value)| !value.is_null())
+        .map(|(key, value)| format!("  {key}={value}"))
+        .collect();
+    let (standing, registered_at) = (text(agent, "standing"), text(agent, "registered_at"));
+    format!(
+        "{standing:<10} {registered_at}  {}{}",
+        text(agent, "name"),
+        own.concat()
+    )
 }
 
 fn invite_line(invite: &Value) -> String {

@@ -18,7 +18,7 @@ use crate::routes::admin::BACKUPS_PATH;
 use crate::stores::Stores;
 
 /// The longest time that the running hub gets for the copy.
-const BACKUP_TIMEOUT: Duration = Duration::from_secs(6 * 3_600);
+const BACKUP_TIMEOUT: Duration = Duration::from_hours(6);
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -40,7 +40,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let manifest = Manifest::verify(&to)?;
     let bytes: u64 = manifest.files.values().map(|file| file.bytes).sum();
     let count = manifest.files.len();
-    output::line(&format!("{}: {count} files, {bytes} bytes, verified", to.display()))?;
+    output::line(&format!(
+        "{}: {count} files, {bytes} bytes, verified",
+        to.display()
+    ))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -55,6 +58,8 @@ async fn directly(settings: &Settings, folder: &DataDir, to: &Path) -> anyhow::R
 async fn by_the_hub(settings: &Settings, folder: &DataDir, to: &Path) -> anyhow::Result<()> {
     let operator = Operator::running(settings, folder)?;
     let to = to.to_str().context("the folder's path is not UTF-8")?;
-    operator.call_slowly(BACKUPS_PATH, &json!({ "to": to }), BACKUP_TIMEOUT).await?;
+    operator
+        .call_slowly(BACKUPS_PATH, &json!({ "to": to }), BACKUP_TIMEOUT)
+        .await?;
     Ok(())
 }

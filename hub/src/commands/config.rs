@@ -29,19 +29,28 @@ pub(super) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Check { source } => check(source),
         Command::Show { source } => {
-            let settings = source.settings(Overrides::default())?;
-            output::line(config::to_toml(&settings).context("the settings cannot be shown")?.trim_end())?;
+            let settings = source.settings(&Overrides::default())?;
+            output::line(
+                config::to_toml(&settings)
+                    .context("the settings cannot be shown")?
+                    .trim_end(),
+            )?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Default => {
-            output::line(config::default_toml().context("the settings cannot be written")?.trim_end())?;
+            output::line(
+                config::default_toml()
+                    .context("the settings cannot be written")?
+                    .trim_end(),
+            )?;
             Ok(ExitCode::SUCCESS)
         }
     }
 }
 
 fn check(source: &Source) -> anyhow::Result<ExitCode> {
-    let found = config::load(source.config.as_deref(), &Overrides::default()).and_then(|settings| settings.check());
+    let found =
+        config::load(source.config.as_deref(), &Overrides::default()).and_then(|settings| settings.check());
     match found {
         Ok(()) => {
             output::line("the settings are good")?;

@@ -53,7 +53,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 async fn examine(source: &Source, dev: bool) -> anyhow::Result<Vec<Finding>> {
-    let overrides = source.overrides(Overrides { dev, ..Overrides::default() });
+    let overrides = source.overrides(&Overrides {
+        dev,
+        ..Overrides::default()
+    });
     let settings = match config::load(source.config.as_deref(), &overrides) {
         Ok(settings) => settings,
         Err(problems) => return Ok(problems.sentences().iter().cloned().map(Finding::Bad).collect()),
@@ -70,7 +73,9 @@ async fn examine(source: &Source, dev: bool) -> anyhow::Result<Vec<Finding>> {
     found.extend(folder::examine(&settings, &folder));
     match folder.lock() {
         Ok(_lock) => {
-            found.push(Finding::Doubtful("no hub runs on this data folder; start it with `aip-hub serve`".to_owned()));
+            found.push(Finding::Doubtful(
+                "no hub runs on this data folder; start it with `aip-hub serve`".to_owned(),
+            ));
             found.extend(machine::ports(&settings));
             found.extend(stores::examine(&settings, &folder).await);
         }
@@ -83,7 +88,9 @@ async fn examine(source: &Source, dev: bool) -> anyhow::Result<Vec<Finding>> {
 fn settings_findings(settings: &Settings) -> Vec<Finding> {
     match settings.check() {
         Ok(()) if settings.hub.development => {
-            vec![Finding::Doubtful("the settings are good for trying out, not for others to use".to_owned())]
+            vec![Finding::Doubtful(
+                "the settings are good for trying out, not for others to use".to_owned(),
+            )]
         }
         Ok(()) => vec![Finding::Good("the settings are good".to_owned())],
         Err(problems) => problems.sentences().iter().cloned().map(Finding::Bad).collect(),

@@ -17,5 +17,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let operator = Operator::running(&settings, &folder)?;
     let (ready, words) = block_on(operator.ready())?;
     output::line(words.trim_end())?;
-    Ok(if ready { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if ready {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }

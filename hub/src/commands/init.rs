@@ -22,7 +22,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let file = args.source.config.as_deref();
-    let overrides = args.source.overrides(Overrides::default());
+    let overrides = args.source.overrides(&Overrides::default());
     let existing = file.filter(|file| file.exists());
     let settings = config::load(existing, &overrides).context("the settings cannot be used")?;
     if settings.hub.domain.is_empty() {
@@ -49,7 +49,9 @@ fn write_settings(file: &Path, settings: &Settings) -> anyhow::Result<()> {
     let text = config::commented_toml(settings).context("the settings cannot be written")?;
     let mut options = OpenOptions::new();
     match options.create_new(true).write(true).open(file) {
-        Ok(mut out) => out.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", file.display())),
+        Ok(mut out) => out
+            .write_all(text.as_bytes())
+            .with_context(|| format!("cannot write {}", file.display())),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error).with_context(|| format!("cannot write {}", file.display())),
     }

@@ -37,19 +37,30 @@ impl Operator {
         } else {
             settings.http.operator_token.clone()
         };
-        Ok(Some(Self { http: client()?, url, token }))
+        Ok(Some(Self {
+            http: client()?,
+            url,
+            token,
+        }))
     }
 
     /// The hub that runs on `folder`.
     pub(super) fn running(settings: &Settings, folder: &DataDir) -> anyhow::Result<Self> {
         Self::of(settings, folder)?.ok_or_else(|| {
-            anyhow!("no hub runs on {}; start one with `aip-hub serve`, or name its folder with --data", folder.root().display())
+            anyhow!(
+                "no hub runs on {}; start one with `aip-hub serve`, or name its folder with --data",
+                folder.root().display()
+            )
         })
     }
 
     /// Whether the hub is ready, and what it says about itself.
     pub(super) async fn ready(&self) -> anyhow::Result<(bool, String)> {
-        let answer = self.request(Method::GET, "/health/ready").send().await.with_context(|| self.unreachable())?;
+        let answer = self
+            .request(Method::GET, "/health/ready")
+            .send()
+            .await
+            .with_context(|| self.unreachable())?;
         let ready = answer.status() == StatusCode::OK;
         Ok((ready, answer.text().await.unwrap_or_default()))
     }
@@ -70,12 +81,20 @@ impl Operator {
     }
 
     /// A call that takes as long as it takes: a backup of large stores.
-    pub(super) async fn call_slowly(&self, path: &str, body: &Value, within: Duration) -> anyhow::Result<Value> {
-        self.answer(self.request(Method::POST, path).json(body).timeout(within)).await
+    pub(super) async fn call_slowly(
+        &self,
+        path: &str,
+        body: &Value,
+        within: Duration,
+    ) -> anyhow::Result<Value> {
+        self.answer(self.request(Method::POST, path).json(body).timeout(within))
+            .await
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.http.request(method, format!("{}{path}", self.url)).bearer_auth(self.token.reveal())
+        self.http
+            .request(method, format!("{}{path}", self.url))
+            .bearer_auth(self.token.reveal())
     }
 
     async fn answer(&self, request: RequestBuilder) -> anyhow::Result<Value> {
@@ -85,17 +104,24 @@ impl Operator {
         if status == StatusCode::NO_CONTENT {
             return Ok(Value::Null);
         }
-        let body: Value = serde_json::from_str(&text).with_context(|| format!("the hub answered {status} without JSON"))?;
+        let body: Value =
+            serde_json::from_str(&text).with_context(|| format!("the hub answered {status} without JSON"))?;
         if status.is_success() {
             return Ok(body);
         }
-        let words = body.get("detail").and_then(Value::as_str).unwrap_or("no reason given");
+        let words = body
+            .get("detail")
+            .and_then(Value::as_str)
+            .unwrap_or("no reason given");
         let code = body.get("code").and_then(Value::as_str).unwrap_or("unknown");
         bail!("the hub refuses ({code}): {words}")
     }
 
     fn unreachable(&self) -> String {
-        format!("no hub answers at {}; is it running? `aip-hub doctor` tells more", self.url)
+        format!(
+            "no hub answers at {}; is it running? `aip-hub doctor` tells more",
+            self.url
+        )
     }
 }
 

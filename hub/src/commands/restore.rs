@@ -20,11 +20,16 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let settings = args.source.settings(Overrides::default())?;
+    let settings = args.source.settings(&Overrides::default())?;
     let folder = DataDir::at(&settings.hub.data_dir);
     let manifest = backup::restore(&args.from, &folder, stores::restore_mailboxes)?;
     let (domain, made_at) = (&manifest.domain, manifest.made_at);
-    output::line(&format!("{}: restored the hub of {domain} as of {made_at}", folder.root().display()))?;
-    output::note("The mailboxes have a new epoch: clients will look twice at what they have, and lose nothing.");
+    output::line(&format!(
+        "{}: restored the hub of {domain} as of {made_at}",
+        folder.root().display()
+    ))?;
+    output::note(
+        "The mailboxes have a new epoch: clients will look twice at what they have, and lose nothing.",
+    );
     Ok(ExitCode::SUCCESS)
 }

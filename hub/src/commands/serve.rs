@@ -52,7 +52,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         operator_listen: args.operator_listen,
         ..Overrides::default()
     };
-    let settings = with_local_domain(args.source.settings(overrides)?)?;
+    let settings = with_local_domain(args.source.settings(&overrides)?)?;
     settings.check().context("the settings cannot be used")?;
     logging::init(&settings.log)?;
     prepare_process(&settings);
@@ -68,7 +68,8 @@ fn with_local_domain(mut settings: Settings) -> anyhow::Result<Settings> {
     if settings.hub.development && settings.hub.domain.is_empty() {
         if settings.http.listen.port() == 0 {
             let free = TcpListener::bind(settings.http.listen).and_then(|listener| listener.local_addr());
-            settings.http.listen = free.with_context(|| format!("cannot listen on {}", settings.http.listen))?;
+            settings.http.listen =
+                free.with_context(|| format!("cannot listen on {}", settings.http.listen))?;
         }
         settings.hub.domain = format!("localhost:{}", settings.http.listen.port());
     }
@@ -197,13 +198,19 @@ mod tests {
         settings.http.listen.set_port(0);
         let settings = with_local_domain(settings).unwrap();
         assert_ne!(settings.http.listen.port(), 0);
-        assert_eq!(settings.hub.domain, format!("localhost:{}", settings.http.listen.port()));
+        assert_eq!(
+            settings.hub.domain,
+            format!("localhost:{}", settings.http.listen.port())
+        );
         settings.check().unwrap();
     }
 
     #[test]
     fn a_listener_on_all_addresses_is_reached_on_loopback() {
-        assert_eq!(local_url("0.0.0.0:9090".parse().unwrap()), "http://127.0.0.1:9090");
+        assert_eq!(
+            local_url("0.0.0.0:9090".parse().unwrap()),
+            "http://127.0.0.1:9090"
+        );
         assert_eq!(local_url("[::]:9090".parse().unwrap()), "http://127.0.0.1:9090");
         assert_eq!(local_url("10.0.0.1:80".parse().unwrap()), "http://10.0.0.1:80");
     }

@@ -23,18 +23,23 @@ pub(super) struct Source {
 
 impl Source {
     /// The settings with the command line's changes; not checked.
-    pub(super) fn settings(&self, overrides: Overrides) -> anyhow::Result<Settings> {
-        config::load(self.config.as_deref(), &self.overrides(overrides)).context("the settings cannot be used")
+    pub(super) fn settings(&self, overrides: &Overrides) -> anyhow::Result<Settings> {
+        config::load(self.config.as_deref(), &self.overrides(overrides))
+            .context("the settings cannot be used")
     }
 
     /// `others` with what is set here.
-    pub(super) fn overrides(&self, others: Overrides) -> Overrides {
-        Overrides { data_dir: self.data.clone(), domain: self.domain.clone(), ..others }
+    pub(super) fn overrides(&self, others: &Overrides) -> Overrides {
+        Overrides {
+            data_dir: self.data.clone(),
+            domain: self.domain.clone(),
+            ..others.clone()
+        }
     }
 
     /// The settings and the data folder that they name, for commands about a hub that was set up before.
     pub(super) fn hub(&self) -> anyhow::Result<(Settings, DataDir)> {
-        let settings = self.settings(Overrides::default())?;
+        let settings = self.settings(&Overrides::default())?;
         let folder = DataDir::open(&settings.hub.data_dir)?;
         Ok((settings, folder))
     }

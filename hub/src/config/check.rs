@@ -6,19 +6,13 @@ use aip_protocol::name::{Domain, Name};
 use aip_relay::admission::Blocklist;
 use url::Url;
 
-use super::Settings;
+use super::{Section as _, Settings};
 use crate::logging;
 
-/// Limits of the limits: outside of these a hub would not work, or not speak AIP/1 any more.
-mod bound {
-    pub(super) const ENVELOPE_BYTES: (usize, usize) = (4 * 1024, 16 * 1024 * 1024);
-    pub(super) const SHUTDOWN_SECS: (u64, u64) = (1, 600);
-    pub(super) const REQUEST_SECS: (u64, u64) = (1, 600);
-    pub(super) const DAYS: (u32, u32) = (1, 3_650);
-    pub(super) const WORKERS: (usize, usize) = (0, 256);
-    pub(super) const PORTS_MAX: usize = 1_000_000;
-    pub(super) const TOKEN_CHARS_MIN: usize = 32;
-}
+/// The shortest token of the operator's door that an operator can choose, in characters.
+const OPERATOR_TOKEN_CHARS_MIN: usize = 32;
+/// What a WebSocket frame holds beside its envelope, at most, in bytes.
+const FRAME_BYTES_AROUND: usize = 1_024;
 
 /// What is wrong with the settings, one sentence each; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +28,11 @@ impl Problems {
     }
 
     pub(super) fn check(sentences: Vec<String>) -> Result<(), Self> {
-        if sentences.is_empty() { Ok(()) } else { Err(Self(sentences)) }
+        if sentences.is_empty() {
+            Ok(())
+        } else {
+            Err(Self(sentences))
+        }
     }
 
     /// The sentences.
@@ -64,6 +62,7 @@ impl Settings {
         self.check_listeners(&mut found);
         self.check_limits(&mut found);
         self.check_egress(&mut found);
+        self.check_ranges(&mut found);
         found.extend(logging::filter(&self.log).err().map(|error| error.to_string()));
         Problems::check(found)
     }
@@ -100,7 +99,9 @@ impl Settings {
             return;
         }
         let Ok(url) = Url::parse(text) else {
-            found.push(format!("`hub.public_url` = {text:?} is no URL: write https:// and the host"));
+            found.push(format!(
+                "`hub.public_url` = {text:?} is no URL: write https:// and the host"
+            ));
             return;
         };
         let allowed = url.scheme() == "https" || (url.scheme() == "http" && self.hub.development);
@@ -120,12 +121,26 @@ impl Settings {
 
     fn check_names(&self, found: &mut Vec<String>) {
         if self.hub.data_dir.as_os_str().is_empty() {
-            found.push("`hub.data_dir` is empty: name the folder that keeps names, mailboxes and the key".to_owned());
+            found.push(
+                "`hub.data_dir` is empty: name the folder that keeps names, mailboxes and the key".to_owned(),
+            );
         }
-        for name in self.hub.reserved_names.iter().filter(|name| Name::parse(name).is_err()) {
-            found.push(format!("`hub.reserved_names` holds {name:?}, which could not be registered anyway: remove it"));
+        for name in self
+            .hub
+            .reserved_names
+            .iter()
+            .filter(|name| Name::parse(name).is_err())
+        {
+            found.push(format!(
+                "`hub.reserved_names` holds {name:?}, which could not be registered anyway: remove it"
+            ));
         }
-        for entry in self.relay.blocked_senders.iter().filter(|entry| Blocklist::parse([entry.as_str()]).is_err()) {
+        for entry in self
+            .relay
+            .blocked_senders
+            .iter()
+            .filter(|entry| Blocklist::parse([entry.as_str()]).is_err())
+        {
             found.push(format!(
                 "`relay.blocked_senders` holds {entry:?}: write a DID, a handle or a domain, such as mallory#example.org"
             ));
@@ -144,73 +159,71 @@ impl Settings {
     fn check_listeners(&self, found: &mut Vec<String>) {
         let http = &self.http;
         if http.listen == http.operator_listen && http.listen.port() != 0 {
-            found.push(format!("`http.listen` and `http.operator_listen` are both {}: give each its own", http.listen));
-        }
-        let token = http.operator_token.reveal();
-        if !token.is_empty() && token.len() < bound::TOKEN_CHARS_MIN {
             found.push(format!(
-                "`http.operator_token` is shorter than {} characters: leave it empty to have one made, or use `aip-hub \
-                 keygen --token`",
-                bound::TOKEN_CHARS_MIN
+                "`http.listen` and `http.operator_listen` are both {}: give each its own",
+                http.listen
             ));
         }
-        within(found, "http.workers", http.workers, bound::WORKERS);
-        within(found, "http.connections_max", http.connections_max, (1, bound::PORTS_MAX));
-        within(found, "http.header_timeout_secs", http.header_timeout_secs, bound::REQUEST_SECS);
-        within(found, "http.body_timeout_secs", http.body_timeout_secs, bound::REQUEST_SECS);
-        within(found, "http.keep_alive_secs", http.keep_alive_secs, bound::REQUEST_SECS);
-        within(found, "http.shutdown_timeout_secs", http.shutdown_timeout_secs, bound::SHUTDOWN_SECS);
+        let token = http.operator_token.reveal();
+        if !token.is_empty() && token.len() < OPERATOR_TOKEN_CHARS_MIN {
+            found.push(format!(
+                "`http.operator_token` is shorter than {OPERATOR_TOKEN_CHARS_MIN} characters: leave it empty to have \
+                 one made, or use `aip-hub keygen --token`"
+            ));
+        }
     }
 
+    /// Limits that have to fit each other.
     fn check_limits(&self, found: &mut Vec<String>) {
-        let relay = &self.relay;
-        within(found, "relay.envelope_bytes_max", relay.envelope_bytes_max, bound::ENVELOPE_BYTES);
-        within(found, "relay.batch_envelopes_max", relay.batch_envelopes_max, (1, 1_000));
-        within(found, "relay.sender_messages_per_sec", relay.sender_messages_per_sec, (1, 1_000_000));
-        within(found, "relay.sender_burst_messages", relay.sender_burst_messages, (1, 1_000_000));
-        within(found, "relay.mailbox_messages_max", relay.mailbox_messages_max, (1, 10_000_000));
-        within(found, "relay.retention_days", relay.retention_days, bound::DAYS);
-        within(found, "relay.direct_timeout_secs", relay.direct_timeout_secs, (1, 120));
-        within(found, "relay.sweep_interval_secs", relay.sweep_interval_secs, (1, 3_600));
-        within(found, "relay.disk_used_percent_max", relay.disk_used_percent_max, (0, 100));
-        if relay.batch_bytes_max < relay.envelope_bytes_max {
-            found.push("`relay.batch_bytes_max` is below `relay.envelope_bytes_max`: one envelope must fit".to_owned());
-        }
-        if relay.mailbox_bytes_max < relay.envelope_bytes_max as u64 {
-            found.push("`relay.mailbox_bytes_max` is below `relay.envelope_bytes_max`: one envelope must fit".to_owned());
-        }
-        let receive = &self.receive;
-        if receive.frame_bytes_max < relay.envelope_bytes_max + 1_024 {
-            found.push(
-                "`receive.frame_bytes_max` must exceed `relay.envelope_bytes_max` by 1,024: a frame carries an envelope"
-                    .to_owned(),
-            );
-        }
-        within(found, "receive.credit_messages_max", receive.credit_messages_max, (1, 100_000));
-        within(found, "receive.auth_timeout_secs", receive.auth_timeout_secs, bound::REQUEST_SECS);
-        within(found, "receive.silence_timeout_secs", receive.silence_timeout_secs, (2, 3_600));
-        within(found, "receive.poll_wait_secs_max", receive.poll_wait_secs_max, (0, 600));
-        within(found, "receive.poll_messages_max", receive.poll_messages_max, (1, 1_000));
-        within(found, "registry.token_lifetime_secs", self.registry.token_lifetime_secs, (60, 30 * 86_400));
-        within(found, "registry.challenge_lifetime_secs", self.registry.challenge_lifetime_secs, (5, 600));
-        within(found, "registry.cache_agents_max", self.registry.cache_agents_max, (1, 100_000_000));
+        let (relay, receive) = (&self.relay, &self.receive);
+        let mut must_hold = |key: &str, holds: bool, rule: &str| {
+            if !holds {
+                found.push(format!("`{key}` is too small: {rule}"));
+            }
+        };
+        let rule = "one envelope of `relay.envelope_bytes_max` must fit";
+        let envelope = relay.envelope_bytes_max;
+        must_hold("relay.batch_bytes_max", relay.batch_bytes_max >= envelope, rule);
+        must_hold(
+            "relay.mailbox_bytes_max",
+            relay.mailbox_bytes_max >= envelope as u64,
+            rule,
+        );
+        let rule = "a frame carries an envelope of `relay.envelope_bytes_max` and 1,024 bytes around it";
+        must_hold(
+            "receive.frame_bytes_max",
+            receive.frame_bytes_max >= envelope + FRAME_BYTES_AROUND,
+            rule,
+        );
     }
 
     fn check_egress(&self, found: &mut Vec<String>) {
-        if self.egress.allow_http && !self.hub.development && self.egress.allowed_private_ranges.is_empty() {
+        let egress = &self.egress;
+        if egress.allow_http && !self.hub.development && egress.allowed_private_ranges.is_empty() {
             found.push(
                 "`egress.allow_http` is on without a private range: messages would cross the internet in the open; \
                  switch it off, or name your own network in `egress.allowed_private_ranges`"
                     .to_owned(),
             );
         }
-        within(found, "egress.connect_timeout_secs", self.egress.connect_timeout_secs, (1, 120));
-        within(found, "egress.answer_bytes_max", self.egress.answer_bytes_max, (1, 16 * 1024 * 1024));
     }
-}
 
-fn within<N: PartialOrd + fmt::Display + Copy>(found: &mut Vec<String>, key: &str, value: N, (least, most): (N, N)) {
-    if value < least || value > most {
-        found.push(format!("`{key}` = {value} is out of range: use {least} to {most}"));
+    fn check_ranges(&self, found: &mut Vec<String>) {
+        let Self {
+            hub,
+            http,
+            relay,
+            receive,
+            registry,
+            egress,
+            log,
+        } = self;
+        hub.check_ranges("hub", found);
+        http.check_ranges("http", found);
+        relay.check_ranges("relay", found);
+        receive.check_ranges("receive", found);
+        registry.check_ranges("registry", found);
+        egress.check_ranges("egress", found);
+        log.check_ranges("log", found);
     }
 }

@@ -35,7 +35,11 @@ pub struct Overrides {
 /// Every key that is unknown, or the first value of the wrong kind, with the name of the key and its source.
 /// Whether the values make sense together is [`Settings::check`].
 pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Settings, Problems> {
-    let base = if overrides.dev { Settings::development() } else { Settings::default() };
+    let base = if overrides.dev {
+        Settings::development()
+    } else {
+        Settings::default()
+    };
     let mut figment = Figment::from(Serialized::defaults(&base));
     if let Some(file) = file {
         if !file.exists() {
@@ -49,7 +53,9 @@ pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Settings, Prob
     figment = figment.merge(Env::prefixed(ENV_PREFIX).split("__"));
     figment = with_overrides(figment, overrides);
     refuse_unknown(&figment)?;
-    figment.extract().map_err(|error| Problems::new(error.into_iter().map(|e| sentence(&e)).collect()))
+    figment
+        .extract()
+        .map_err(|error| Problems::new(error.into_iter().map(|e| sentence(&e)).collect()))
 }
 
 fn with_overrides(mut figment: Figment, overrides: &Overrides) -> Figment {
@@ -76,17 +82,27 @@ fn refuse_unknown(figment: &Figment) -> Result<(), Problems> {
     let merged: Dict = figment
         .extract()
         .map_err(|error| Problems::new(error.into_iter().map(|e| sentence(&e)).collect()))?;
-    let known: BTreeMap<&str, Vec<&str>> =
-        render::SECTIONS.iter().map(|s| (s.name, s.keys.iter().map(|k| k.name).collect())).collect();
+    let known: BTreeMap<&str, Vec<&str>> = render::SECTIONS
+        .iter()
+        .map(|s| (s.name, s.keys.iter().map(|k| k.name).collect()))
+        .collect();
     let mut problems = Vec::new();
     for (section, value) in &merged {
         let Some(keys) = known.get(section.as_str()) else {
             let sections = known.keys().copied().collect::<Vec<_>>().join(", ");
-            problems.push(unknown(figment, section, &format!("the sections are: {sections}")));
+            problems.push(unknown(
+                figment,
+                section,
+                &format!("the sections are: {sections}"),
+            ));
             continue;
         };
         let Value::Dict(_, entries) = value else {
-            problems.push(unknown(figment, section, &format!("write it as a section, [{section}]")));
+            problems.push(unknown(
+                figment,
+                section,
+                &format!("write it as a section, [{section}]"),
+            ));
             continue;
         };
         for key in entries.keys().filter(|key| !keys.contains(&key.as_str())) {
@@ -115,13 +131,20 @@ fn sentence(error: &figment::Error) -> String {
     if error.path.is_empty() {
         return format!("the settings cannot be read{source}: {}", error.kind);
     }
-    format!("`{}` cannot be read{source}: {}", error.path.join("."), error.kind)
+    format!(
+        "`{}` cannot be read{source}: {}",
+        error.path.join("."),
+        error.kind
+    )
 }
 
 /// The networks of this machine itself, which development may reach.
 pub(super) fn loopback_ranges() -> Vec<IpNet> {
-    [(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), 8), (IpAddr::V6(Ipv6Addr::LOCALHOST), 128)]
-        .into_iter()
-        .filter_map(|(address, bits)| IpNet::new(address, bits).ok())
-        .collect()
+    [
+        (IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), 8),
+        (IpAddr::V6(Ipv6Addr::LOCALHOST), 128),
+    ]
+    .into_iter()
+    .filter_map(|(address, bits)| IpNet::new(address, bits).ok())
+    .collect()
 }

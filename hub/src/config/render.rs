@@ -17,7 +17,11 @@ pub(super) struct SectionText {
 }
 
 const fn text<S: Section>(name: &'static str) -> SectionText {
-    SectionText { name, about: S::ABOUT, keys: S::KEYS }
+    SectionText {
+        name,
+        about: S::ABOUT,
+        keys: S::KEYS,
+    }
 }
 
 /// All sections in the order of the file.
@@ -46,7 +50,10 @@ const HEADER: &str = "\
 /// # Errors
 /// None with the settings of this crate; a value that TOML cannot hold would be one.
 pub fn default_toml() -> Result<String, toml::ser::Error> {
-    Ok(format!("{DEFAULT_HEADER}{}", commented_toml(&Settings::default())?))
+    Ok(format!(
+        "{DEFAULT_HEADER}{}",
+        commented_toml(&Settings::default())?
+    ))
 }
 
 /// `settings` as TOML with the comment of every key.
@@ -77,7 +84,9 @@ fn body(settings: &Settings, comments: bool) -> Result<String, toml::ser::Error>
         }
         line(&mut out, &format!("[{}]", section.name));
         for key in section.keys {
-            let Some(value) = values.get(section.name).and_then(|s| s.get(key.name)) else { continue };
+            let Some(value) = values.get(section.name).and_then(|s| s.get(key.name)) else {
+                continue;
+            };
             if comments {
                 comment(&mut out, key.about);
             }

@@ -45,7 +45,10 @@ fn a_key_that_others_can_read_is_refused_with_the_command_that_mends_it() {
     folder.hub_key(&mut rng()).unwrap();
     fs::set_permissions(folder.key(), fs::Permissions::from_mode(0o640)).unwrap();
     let error = folder.hub_key(&mut rng()).unwrap_err().to_string();
-    assert!(error.contains("chmod 600") && error.contains("hub.key"), "{error}");
+    assert!(
+        error.contains("chmod 600") && error.contains("hub.key"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -53,7 +56,10 @@ fn a_damaged_key_is_refused_and_not_replaced() {
     let outside = tempfile::tempdir().unwrap();
     let folder = DataDir::open(outside.path()).unwrap();
     write_private(&folder.key(), "# nothing\n").unwrap();
-    assert!(matches!(folder.hub_key(&mut rng()), Err(DataDirError::KeyInvalid(_))));
+    assert!(matches!(
+        folder.hub_key(&mut rng()),
+        Err(DataDirError::KeyInvalid(_))
+    ));
     assert_eq!(fs::read_to_string(folder.key()).unwrap(), "# nothing\n");
 }
 
@@ -63,7 +69,10 @@ fn row_47_a_second_process_is_refused_and_told_who_has_the_folder() {
     let folder = DataDir::open(outside.path()).unwrap();
     let held = folder.lock().unwrap();
     let error = folder.lock().unwrap_err().to_string();
-    assert!(error.contains("in use") && error.contains(&std::process::id().to_string()), "{error}");
+    assert!(
+        error.contains("in use") && error.contains(&std::process::id().to_string()),
+        "{error}"
+    );
     drop(held);
     folder.lock().unwrap();
 }
@@ -74,16 +83,27 @@ fn row_78_an_unfinished_restore_is_recognised() {
     let folder = DataDir::open(outside.path()).unwrap();
     fs::write(folder.restore_marker(), "").unwrap();
     let error = DataDir::open(outside.path()).unwrap_err().to_string();
-    assert!(error.contains("restore") && error.contains("did not finish"), "{error}");
+    assert!(
+        error.contains("restore") && error.contains("did not finish"),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_folder_that_is_not_there_says_how_to_make_it() {
     let outside = tempfile::tempdir().unwrap();
     let missing = outside.path().join("none");
-    assert!(DataDir::open(&missing).unwrap_err().to_string().contains("aip-hub init"));
+    assert!(
+        DataDir::open(&missing)
+            .unwrap_err()
+            .to_string()
+            .contains("aip-hub init")
+    );
     fs::write(&missing, "").unwrap();
-    assert!(matches!(DataDir::open(&missing), Err(DataDirError::NotAFolder(_))));
+    assert!(matches!(
+        DataDir::open(&missing),
+        Err(DataDirError::NotAFolder(_))
+    ));
 }
 
 #[test]

@@ -44,7 +44,9 @@ pub fn endpoints() -> Vec<Endpoint> {
         Endpoint::at(AGENTS_PATH).get(agents::agents),
         Endpoint::at(STANDING_PATH).put(standing::standing),
         Endpoint::at(QUOTA_PATH).put(quota::quota),
-        Endpoint::at(INVITES_PATH).get(invites::invites).post(create_invite::create_invite),
+        Endpoint::at(INVITES_PATH)
+            .get(invites::invites)
+            .post(create_invite::create_invite),
         Endpoint::at(INVITE_PATH).delete(revoke_invite::revoke_invite),
         Endpoint::at(BACKUPS_PATH).post(backup::backup),
     ]
@@ -65,7 +67,11 @@ impl FromRequest for Operator {
             !token.is_empty() && bool::from(shown.ct_eq(token))
         });
         let detail = "Send the operator's token as `Authorization: Bearer …`; it lies in operator.token in the data folder.";
-        ready(if opens { Ok(Self(())) } else { Err(ApiError::refused(ErrorCode::TokenInvalid, detail)) })
+        ready(if opens {
+            Ok(Self(()))
+        } else {
+            Err(ApiError::refused(ErrorCode::TokenInvalid, detail))
+        })
     }
 }
 
@@ -76,13 +82,18 @@ fn page_items(query: &Query<'_>) -> Result<u32, ApiError> {
 }
 
 /// Reads a body of exactly the members of `T`.
-async fn read<T: DeserializeOwned>(app: &App, req: &HttpRequest, payload: web::Payload) -> Result<T, ApiError> {
+async fn read<T: DeserializeOwned>(
+    app: &App,
+    req: &HttpRequest,
+    payload: web::Payload,
+) -> Result<T, ApiError> {
     let body = serde_json::Value::from(read_json(app, req, payload).await?);
     if !body.is_object() {
         // Serde would take an array for the members in their order.
         return Err(ApiError::refused(ErrorCode::MemberInvalid, "Send a JSON object."));
     }
-    serde_json::from_value(body).map_err(|error| Refusal::new(ErrorCode::MemberInvalid, error.to_string()).into())
+    serde_json::from_value(body)
+        .map_err(|error| Refusal::new(ErrorCode::MemberInvalid, error.to_string()).into())
 }
 
 #[cfg(test)]

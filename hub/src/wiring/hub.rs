@@ -89,7 +89,8 @@ impl Sweeper {
             let now = self.clock.now();
             match self.mailboxes.sweep(now).await {
                 Ok(swept) => {
-                    self.presence.statuses(swept.expired, Status::Expired, Some(EXPIRED_CODE), now);
+                    self.presence
+                        .statuses(swept.expired, Status::Expired, Some(EXPIRED_CODE), now);
                     if !swept.more {
                         return;
                     }

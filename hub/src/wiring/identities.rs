@@ -39,7 +39,11 @@ impl RegistryIdentities {
 #[async_trait]
 impl IdentitySource for RegistryIdentities {
     async fn agent(&self, did: &Did) -> Result<Option<LocalAgent>, SourceError> {
-        let agent = self.registry.resolve(did).await.map_err(|error| SourceError(error.into()))?;
+        let agent = self
+            .registry
+            .resolve(did)
+            .await
+            .map_err(|error| SourceError(error.into()))?;
         Ok(agent.map(|agent| LocalAgent {
             identity: agent.identity.clone(),
             suspended: agent.standing == Standing::Suspended,

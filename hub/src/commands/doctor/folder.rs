@@ -16,7 +16,9 @@ pub(super) fn examine(settings: &Settings, folder: &DataDir) -> Vec<Finding> {
     for secret in [folder.key(), folder.operator_token_file()] {
         let shown = secret.display();
         if !secret.exists() {
-            found.push(Finding::Doubtful(format!("{shown} is not there yet; the first start makes it")));
+            found.push(Finding::Doubtful(format!(
+                "{shown} is not there yet; the first start makes it"
+            )));
             continue;
         }
         found.push(match check_private(&secret, 0o600) {
@@ -25,7 +27,12 @@ pub(super) fn examine(settings: &Settings, folder: &DataDir) -> Vec<Finding> {
         });
     }
     if folder.key().exists() && check_private(&folder.key(), 0o600).is_ok() {
-        found.extend(folder.read_key().err().map(|error| Finding::Bad(error.to_string())));
+        found.extend(
+            folder
+                .read_key()
+                .err()
+                .map(|error| Finding::Bad(error.to_string())),
+        );
     }
     found
 }
@@ -40,7 +47,10 @@ fn privacy(folder: &DataDir) -> Finding {
 fn disk(settings: &Settings, path: &Path) -> Finding {
     match SystemDisk.space(path) {
         Ok(space) => room(settings, space),
-        Err(error) => Finding::Bad(format!("the disk of {} does not say how full it is: {error}", path.display())),
+        Err(error) => Finding::Bad(format!(
+            "the disk of {} does not say how full it is: {error}",
+            path.display()
+        )),
     }
 }
 
@@ -48,7 +58,10 @@ fn disk(settings: &Settings, path: &Path) -> Finding {
 fn room(settings: &Settings, space: Space) -> Finding {
     let used = u128::from(space.total_bytes.saturating_sub(space.free_bytes));
     let used_percent = used * 100 / u128::from(space.total_bytes.max(1));
-    let text = format!("the disk is {used_percent} % full, {} MiB are free", space.free_bytes / MIB);
+    let text = format!(
+        "the disk is {used_percent} % full, {} MiB are free",
+        space.free_bytes / MIB
+    );
     if disk_guard(settings).is_full(space) {
         Finding::Bad(format!(
             "{text}: the hub accepts nothing until there is more room (relay.disk_used_percent_max, \
@@ -66,15 +79,23 @@ mod tests {
     const GIB: u64 = 1024 * MIB;
 
     fn space(free_bytes: u64, total_bytes: u64) -> Space {
-        Space { total_bytes, free_bytes }
+        Space {
+            total_bytes,
+            free_bytes,
+        }
     }
 
     #[test]
     fn a_full_disk_is_bad_and_names_its_settings() {
         let settings = Settings::default();
-        assert!(matches!(room(&settings, space(50 * GIB, 100 * GIB)), Finding::Good(_)));
+        assert!(matches!(
+            room(&settings, space(50 * GIB, 100 * GIB)),
+            Finding::Good(_)
+        ));
         for (free, total) in [(9 * GIB, 100 * GIB), (GIB / 2, 2 * GIB)] {
-            let Finding::Bad(text) = room(&settings, space(free, total)) else { panic!("{free} of {total}") };
+            let Finding::Bad(text) = room(&settings, space(free, total)) else {
+                panic!("{free} of {total}")
+            };
             assert!(text.contains("relay.disk_free_bytes_min"), "{text}");
         }
     }

@@ -18,9 +18,9 @@ pub(super) fn examine(settings: &Settings) -> Vec<Finding> {
 
 fn time(now: Timestamp) -> Finding {
     match Timestamp::parse(TIME_LEAST) {
-        Ok(least) if now < least => {
-            Finding::Bad(format!("the clock says {now}, which is past: set it, and let a time service keep it"))
-        }
+        Ok(least) if now < least => Finding::Bad(format!(
+            "the clock says {now}, which is past: set it, and let a time service keep it"
+        )),
         _ => Finding::Good(format!("the clock says {now}")),
     }
 }
@@ -41,7 +41,10 @@ fn files(settings: &Settings) -> Finding {
 
 /// Whether both listeners could be bound, when no hub runs.
 pub(super) fn ports(settings: &Settings) -> Vec<Finding> {
-    vec![port("http.listen", settings.http.listen), port("http.operator_listen", settings.http.operator_listen)]
+    vec![
+        port("http.listen", settings.http.listen),
+        port("http.operator_listen", settings.http.operator_listen),
+    ]
 }
 
 fn port(key: &str, address: SocketAddr) -> Finding {
@@ -61,7 +64,9 @@ mod tests {
     fn row_86_a_taken_port_is_named() {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = taken.local_addr().unwrap();
-        let Finding::Bad(text) = port("http.listen", address) else { panic!("a taken port is bad") };
+        let Finding::Bad(text) = port("http.listen", address) else {
+            panic!("a taken port is bad")
+        };
         assert!(text.contains(&address.to_string()), "{text}");
         drop(taken);
         assert!(matches!(port("http.listen", address), Finding::Good(_)));
@@ -70,6 +75,9 @@ mod tests {
     #[test]
     fn a_clock_in_the_past_is_bad() {
         assert!(matches!(time(Timestamp::UNIX_EPOCH), Finding::Bad(_)));
-        assert!(matches!(time(Timestamp::parse("2026-11-29T00:00:00Z").unwrap()), Finding::Good(_)));
+        assert!(matches!(
+            time(Timestamp::parse("2026-11-29T00:00:00Z").unwrap()),
+            Finding::Good(_)
+        ));
     }
 }

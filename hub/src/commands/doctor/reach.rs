@@ -22,13 +22,17 @@ async fn ready(settings: &Settings, folder: &DataDir) -> Finding {
     match asked {
         Ok((true, _)) => Finding::Good("the hub runs and takes work".to_owned()),
         Ok((false, words)) => Finding::Bad(format!("the hub runs and takes no work: {}", words.trim())),
-        Err(error) => Finding::Bad(format!("a process holds the data folder and does not answer: {error:#}")),
+        Err(error) => Finding::Bad(format!(
+            "a process holds the data folder and does not answer: {error:#}"
+        )),
     }
 }
 
 async fn reachable(settings: &Settings) -> Finding {
     if settings.hub.domain.is_empty() {
-        return Finding::Doubtful("whether others reach the hub is not known: hub.domain is not set here".to_owned());
+        return Finding::Doubtful(
+            "whether others reach the hub is not known: hub.domain is not set here".to_owned(),
+        );
     }
     let url = format!("{}{DISCOVERY_PATH}", settings.public_url());
     match discover(&url).await {
@@ -48,5 +52,7 @@ async fn discover(url: &str) -> anyhow::Result<String> {
     let answer = client()?.get(url).send().await?.error_for_status()?;
     let document: Value = answer.json().await?;
     let domain = document.get("domain").and_then(Value::as_str);
-    domain.map(str::to_owned).ok_or_else(|| anyhow::anyhow!("what answers there is no hub"))
+    domain
+        .map(str::to_owned)
+        .ok_or_else(|| anyhow::anyhow!("what answers there is no hub"))
 }

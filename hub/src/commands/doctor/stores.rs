@@ -10,10 +10,14 @@ use crate::stores::Stores;
 
 pub(super) async fn examine(settings: &Settings, folder: &DataDir) -> Vec<Finding> {
     if settings.hub.domain.is_empty() {
-        return vec![Finding::Doubtful("the stores were not opened: their domain is not known (hub.domain)".to_owned())];
+        return vec![Finding::Doubtful(
+            "the stores were not opened: their domain is not known (hub.domain)".to_owned(),
+        )];
     }
     if !folder.registry().exists() && !folder.store().exists() {
-        return vec![Finding::Good("there are no stores yet; the first start makes them".to_owned())];
+        return vec![Finding::Good(
+            "there are no stores yet; the first start makes them".to_owned(),
+        )];
     }
     let stores = match Stores::open(settings, folder).await {
         Ok(stores) => stores,
@@ -22,9 +26,10 @@ pub(super) async fn examine(settings: &Settings, folder: &DataDir) -> Vec<Findin
     let mut found = vec![Finding::Good("both stores open".to_owned())];
     found.push(match stores.registry.check_integrity().await {
         Ok(problems) if problems.is_empty() => Finding::Good("the registry's database is whole".to_owned()),
-        Ok(problems) => {
-            Finding::Bad(format!("the registry's database is damaged ({}): restore a backup", problems.join("; ")))
-        }
+        Ok(problems) => Finding::Bad(format!(
+            "the registry's database is damaged ({}): restore a backup",
+            problems.join("; ")
+        )),
         Err(error) => Finding::Bad(format!("the registry's database cannot be checked: {error}")),
     });
     found.extend(time(&stores));

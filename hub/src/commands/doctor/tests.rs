@@ -10,14 +10,19 @@ fn settings(folder: &std::path::Path) -> Source {
          \"127.0.0.1:0\"\n[relay]\ndisk_used_percent_max = 0\ndisk_free_bytes_min = 0\n"
     );
     std::fs::write(&file, text).unwrap();
-    Source { config: Some(file), ..Source::default() }
+    Source {
+        config: Some(file),
+        ..Source::default()
+    }
 }
 
 #[tokio::test]
 async fn a_folder_that_is_missing_is_told_with_the_command_that_makes_it() {
     let outside = tempfile::tempdir().unwrap();
     let found = examine(&settings(outside.path()), false).await.unwrap();
-    let Some(Finding::Bad(text)) = found.last() else { panic!("{found:?}") };
+    let Some(Finding::Bad(text)) = found.last() else {
+        panic!("{found:?}")
+    };
     assert!(text.contains("aip-hub init"), "{text}");
 }
 
@@ -26,7 +31,10 @@ async fn a_fresh_folder_has_nothing_bad() {
     let outside = tempfile::tempdir().unwrap();
     DataDir::create(outside.path().join("data")).unwrap();
     let found = examine(&settings(outside.path()), false).await.unwrap();
-    assert!(!found.iter().any(|finding| matches!(finding, Finding::Bad(_))), "{found:?}");
+    assert!(
+        !found.iter().any(|finding| matches!(finding, Finding::Bad(_))),
+        "{found:?}"
+    );
 }
 
 #[tokio::test]
@@ -46,7 +54,19 @@ async fn every_bad_setting_is_a_line() {
     let outside = tempfile::tempdir().unwrap();
     let file = outside.path().join("hub.toml");
     std::fs::write(&file, "[hub]\ndomian = \"example.org\"\n[http]\nport = 1\n").unwrap();
-    let found = examine(&Source { config: Some(file), ..Source::default() }, false).await.unwrap();
+    let found = examine(
+        &Source {
+            config: Some(file),
+            ..Source::default()
+        },
+        false,
+    )
+    .await
+    .unwrap();
     assert_eq!(found.len(), 2, "{found:?}");
-    assert!(found.iter().all(|finding| finding.line().starts_with("FAIL  there is no setting")));
+    assert!(
+        found
+            .iter()
+            .all(|finding| finding.line().starts_with("FAIL  there is no setting"))
+    );
 }

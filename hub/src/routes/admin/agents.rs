@@ -87,15 +87,31 @@ impl From<StandingWord> for Standing {
 
 impl From<QuotaOverride> for QuotaMembers {
     fn from(quota: QuotaOverride) -> Self {
-        let QuotaOverride { mailbox_messages, mailbox_bytes, sender_messages } = quota;
-        Self { mailbox_messages, mailbox_bytes, sender_messages }
+        let QuotaOverride {
+            mailbox_messages,
+            mailbox_bytes,
+            sender_messages,
+        } = quota;
+        Self {
+            mailbox_messages,
+            mailbox_bytes,
+            sender_messages,
+        }
     }
 }
 
 impl From<QuotaMembers> for QuotaOverride {
     fn from(quota: QuotaMembers) -> Self {
-        let QuotaMembers { mailbox_messages, mailbox_bytes, sender_messages } = quota;
-        Self { mailbox_messages, mailbox_bytes, sender_messages }
+        let QuotaMembers {
+            mailbox_messages,
+            mailbox_bytes,
+            sender_messages,
+        } = quota;
+        Self {
+            mailbox_messages,
+            mailbox_bytes,
+            sender_messages,
+        }
     }
 }
 
@@ -128,7 +144,11 @@ impl From<AgentSummary> for AgentLine {
     responses((status = 200, description = "A page", body = AgentPage),
               (status = 401, description = "The operator's token is missing or wrong"))
 )]
-pub async fn agents(app: web::Data<App>, _operator: Operator, req: HttpRequest) -> Result<web::Json<AgentPage>, ApiError> {
+pub async fn agents(
+    app: web::Data<App>,
+    _operator: Operator,
+    req: HttpRequest,
+) -> Result<web::Json<AgentPage>, ApiError> {
     let query = Query::parse(&req, &["after", "limit"])?;
     let after = query.text("after")?.map(|name| Name::parse(&name)).transpose()?;
     let limit = super::page_items(&query)?;

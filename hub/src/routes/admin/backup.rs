@@ -55,10 +55,16 @@ pub async fn backup(
 ) -> Result<HttpResponse, ApiError> {
     let body: BackupBody = super::read(&app, &req, payload).await?;
     if !body.to.is_absolute() {
-        return Err(ApiError::refused(ErrorCode::MemberInvalid, "Give `to` as an absolute path on the hub's machine."));
+        return Err(ApiError::refused(
+            ErrorCode::MemberInvalid,
+            "Give `to` as an absolute path on the hub's machine.",
+        ));
     }
     let Some(stores) = &app.stores else {
-        return Err(ApiError::refused(ErrorCode::Unavailable, "This hub keeps everything in memory."));
+        return Err(ApiError::refused(
+            ErrorCode::Unavailable,
+            "This hub keeps everything in memory.",
+        ));
     };
     let manifest = stores.backup(&body.to, app.clock.now()).await.map_err(refuse)?;
     let taken = BackupTaken {
@@ -66,7 +72,11 @@ pub async fn backup(
         bytes: manifest.files.values().map(|file| file.bytes).sum(),
         made_at: manifest.made_at,
     };
-    tracing::info!(backup.bytes = taken.bytes, "A backup was taken: {}", body.to.display());
+    tracing::info!(
+        backup.bytes = taken.bytes,
+        "A backup was taken: {}",
+        body.to.display()
+    );
     Ok(HttpResponse::Created().json(taken))
 }
 

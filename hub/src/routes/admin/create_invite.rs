@@ -44,7 +44,9 @@ pub struct NewInvite {
 
 impl fmt::Debug for NewInvite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NewInvite").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("NewInvite")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
     }
 }
 
@@ -67,8 +69,16 @@ pub async fn create_invite(
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
     let body: InviteBody = super::read(&app, &req, payload).await?;
-    let expires_at = body.days.map(|days| app.clock.now() + Duration::from_secs(u64::from(days) * DAY_SECS));
-    let invite = app.registry.create_invite(body.uses, expires_at, &body.note).await?;
+    let expires_at = body
+        .days
+        .map(|days| app.clock.now() + Duration::from_secs(u64::from(days) * DAY_SECS));
+    let invite = app
+        .registry
+        .create_invite(body.uses, expires_at, &body.note)
+        .await?;
     tracing::info!(invite.id = %invite.id, uses = body.uses, "The operator made the invite {}", invite.id);
-    Ok(HttpResponse::Created().json(NewInvite { code: invite.code, id: invite.id.to_string() }))
+    Ok(HttpResponse::Created().json(NewInvite {
+        code: invite.code,
+        id: invite.id.to_string(),
+    }))
 }

@@ -65,7 +65,12 @@ impl InviteLine {
 
 /// Reads an invite's id.
 pub(super) fn parse_id(text: &str) -> Result<InviteId, ApiError> {
-    let refusal = || Refusal::new(ErrorCode::ParameterInvalid, "An invite's id is 16 hexadecimal digits, as listed.");
+    let refusal = || {
+        Refusal::new(
+            ErrorCode::ParameterInvalid,
+            "An invite's id is 16 hexadecimal digits, as listed.",
+        )
+    };
     Ok(InviteId::parse(text).ok_or_else(refusal)?)
 }
 
@@ -94,7 +99,10 @@ pub async fn invites(
     let found = app.registry.list_invites(after.as_ref(), limit).await?;
     let full = found.len() >= usize::try_from(limit).unwrap_or(usize::MAX);
     let now = app.clock.now();
-    let items: Vec<InviteLine> = found.into_iter().map(|invite| InviteLine::at(invite, now)).collect();
+    let items: Vec<InviteLine> = found
+        .into_iter()
+        .map(|invite| InviteLine::at(invite, now))
+        .collect();
     let next_cursor = items.last().filter(|_| full).map(|last| last.id.clone());
     Ok(web::Json(InvitePage { items, next_cursor }))
 }

@@ -19,10 +19,17 @@ use crate::error::ApiError;
               (status = 401, description = "The operator's token is missing or wrong"),
               (status = 404, description = "No such invite, or it was revoked before"))
 )]
-pub async fn revoke_invite(app: web::Data<App>, _operator: Operator, req: HttpRequest) -> Result<HttpResponse, ApiError> {
+pub async fn revoke_invite(
+    app: web::Data<App>,
+    _operator: Operator,
+    req: HttpRequest,
+) -> Result<HttpResponse, ApiError> {
     let id = parse_id(req.match_info().get("id").unwrap_or(""))?;
     if !app.registry.revoke_invite(&id).await? {
-        return Err(ApiError::refused(ErrorCode::NotFound, "There is no such invite, or it was revoked before."));
+        return Err(ApiError::refused(
+            ErrorCode::NotFound,
+            "There is no such invite, or it was revoked before.",
+        ));
     }
     tracing::info!(invite.id = %id, "The operator revoked the invite {id}");
     Ok(HttpResponse::NoContent().finish())

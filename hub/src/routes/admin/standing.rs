@@ -1,6 +1,9 @@
-//! `PUT /admin/agents/{name}/standing`: suspends an agent, or lets it back in. Its name, history and mail stay.
+//! `PUT /admin/agents/{name}/standing`: suspends an agent, or lets it back in. Its name, history and mail stay; its
+//! sockets close and its tokens open nothing while it is suspended.
 
 use actix_web::{HttpRequest, HttpResponse, web};
+use aip_relay::mailbox::MailboxId;
+use aip_relay::presence::CloseReason;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -40,6 +43,10 @@ pub async fn standing(
     let name = path_name(&req)?;
     let body: StandingBody = super::read(&app, &req, payload).await?;
     app.registry.set_standing(&name, body.standing.into()).await?;
+    if body.standing == StandingWord::Suspended {
+        let mailbox = MailboxId::of(&app.registry.did_of(&name));
+        app.presence.close_agent(&mailbox, CloseReason::Unauthenticated);
+    }
     tracing::info!(agent.name = %name, standing = ?body.standing, "The operator changed the standing of {name}");
     Ok(HttpResponse::NoContent().finish())
 }

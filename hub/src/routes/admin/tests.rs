@@ -1,140 +1,253 @@
 //! Who gets through the operator's door, and what lies behind it.
 
-use std::sync::Arc;
-
 use actix_web::http::{Method, StatusCode};
-use actix_web::test::{TestRequest, call_service, init_service, read_body_json};
-use actix_web::web::Data;
-use aip_protocol::clock::ManualClock;
-use aip_protocol::time::Timestamp;
+use actix_web::test::TestRequest;
+use aip_protocol::clock::Clock as _;
+use aip_protocol::json::Json;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::config::Settings;
-use crate::server;
-use crate::wiring::{self, Seams};
+use crate::config::{Registration, Secret};
+use crate::testing::{Answer, TestHub};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-fn app() -> Data<App> {
-    let mut settings = Settings::development();
-    settings.hub.domain = "localhost:8080".to_owned();
-    settings.http.operator_token = crate::config::Secret::new(TOKEN);
-    let clock = Arc::new(ManualClock::new(Timestamp::parse("2026-11-29T20:15:30Z").unwrap()));
-    let seams = Seams::in_memory(&settings, clock).unwrap();
-    wiring::build(settings, seams).unwrap().app
+fn hub() -> TestHub {
+    TestHub::with(|settings| settings.http.operator_token = Secret::new(TOKEN))
 }
 
-async fn ask(app: &Data<App>, method: Method, path: &str, token: &str, body: Option<Value>) -> (StatusCode, Value) {
-    let service = init_service(server::application(app.clone(), server::operator)).await;
-    let mut request = TestRequest::default().method(method).uri(path);
-    if !token.is_empty() {
-        request = request.insert_header(("authorization", format!("Bearer {token}")));
-    }
-    if let Some(body) = body {
-        request = request.set_json(body);
-    }
-    let response = call_service(&service, request.to_request()).await;
-    let status = response.status();
-    let body = if status == StatusCode::NO_CONTENT { Value::Null } else { read_body_json(response).await };
-    (status, body)
+fn request(method: Method, path: &str, token: &str) -> TestRequest {
+    let request = TestRequest::default().method(method).uri(path);
+    request.insert_header(("authorization", format!("Bearer {token}")))
+}
+
+async fn get(hub: &TestHub, path: &str) -> Value {
+    let answer = hub.ask_operator(request(Method::GET, path, TOKEN)).await;
+    assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
+    answer.json()
+}
+
+async fn send(hub: &TestHub, method: Method, path: &str, body: &Value) -> Answer {
+    hub.ask_operator(request(method, path, TOKEN).set_json(body))
+        .await
 }
 
 /// Every method of every path of this resource, with the names filled in.
 fn doors() -> Vec<(Method, String)> {
     let pairs = |endpoint: Endpoint| {
-        let path = endpoint.path().replace("{name}", "alice").replace("{id}", "0123456789abcdef");
-        let methods: Vec<_> = endpoint.methods().iter().filter(|method| **method != "HEAD").copied().collect();
-        methods.into_iter().map(move |method| (Method::from_bytes(method.as_bytes()).unwrap(), path.clone()))
+        let path = endpoint
+            .path()
+            .replace("{name}", "alice")
+            .replace("{id}", "0123456789abcdef");
+        let methods: Vec<_> = endpoint
+            .methods()
+            .iter()
+            .filter(|method| **method != "HEAD")
+            .copied()
+            .collect();
+        methods
+            .into_iter()
+            .map(move |method| (Method::from_bytes(method.as_bytes()).unwrap(), path.clone()))
     };
     endpoints().into_iter().flat_map(pairs).collect()
 }
 
 #[actix_web::test]
 async fn row_87_every_route_is_closed_without_the_operators_token() {
-    let app = app();
+    let hub = hub();
     assert_eq!(doors().len(), 7);
     for (method, path) in doors() {
-        for token in ["", "x", "0123456789abcdef0123456789abcdeX", "0123456789abcdef0123456789abcdef0"] {
-            let (status, body) = ask(&app, method.clone(), &path, token, Some(json!({}))).await;
-            assert_eq!(status, StatusCode::UNAUTHORIZED, "{method} {path} with {token:?}");
-            assert_eq!(body["code"], "token_invalid");
+        for token in [
+            "",
+            "x",
+            "0123456789abcdef0123456789abcdeX",
+            "0123456789abcdef0123456789abcdef0",
+        ] {
+            let answer = hub
+                .ask_operator(request(method.clone(), &path, token).set_json(json!({})))
+                .await;
+            assert_eq!(
+                answer.status,
+                StatusCode::UNAUTHORIZED,
+                "{method} {path} with {token:?}"
+            );
+            assert_eq!(answer.code(), "token_invalid");
         }
     }
 }
 
 #[actix_web::test]
 async fn an_empty_operator_token_opens_nothing() {
-    let mut settings = Settings::development();
-    settings.hub.domain = "localhost:8080".to_owned();
-    let clock = Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH));
-    let seams = Seams::in_memory(&settings, clock).unwrap();
-    let app = wiring::build(settings, seams).unwrap().app;
-    let request = TestRequest::get().uri(AGENTS_PATH).insert_header(("authorization", "Bearer "));
-    let service = init_service(server::application(app, server::operator)).await;
-    assert_eq!(call_service(&service, request.to_request()).await.status(), StatusCode::UNAUTHORIZED);
+    let hub = TestHub::new();
+    let answer = hub.ask_operator(request(Method::GET, AGENTS_PATH, "")).await;
+    assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
 }
 
 #[actix_web::test]
 async fn row_17_the_public_listener_has_none_of_these_routes() {
-    let app = app();
-    let service = init_service(server::application(app, server::public)).await;
+    let hub = hub();
     for (method, path) in doors() {
-        let request = TestRequest::default().method(method).uri(&path);
-        let request = request.insert_header(("authorization", format!("Bearer {TOKEN}")));
-        assert_eq!(call_service(&service, request.to_request()).await.status(), StatusCode::NOT_FOUND, "{path}");
+        let answer = hub.ask(request(method, &path, TOKEN)).await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{path}");
     }
 }
 
 #[actix_web::test]
-async fn an_invite_is_made_listed_and_revoked() {
-    let app = app();
-    let (status, made) = ask(&app, Method::POST, INVITES_PATH, TOKEN, Some(json!({ "uses": 2, "days": 1, "note": "for bob" }))).await;
-    assert_eq!(status, StatusCode::CREATED);
-    let (_, page) = ask(&app, Method::GET, INVITES_PATH, TOKEN, None).await;
+async fn row_87_an_agent_cannot_set_its_own_standing_or_quota() {
+    let hub = hub();
+    let mut alice = hub.registered("alice").await;
+    let profile = br#"{"standing": "active", "quota": {"mailbox_messages": 1000000}, "admin": true}"#;
+    let wire = alice.next(hub.clock.now(), |draft| {
+        draft.profile = Json::parse(profile).unwrap();
+    });
+    let answer = hub.post("/api/v1/agents/alice/operations", wire).await;
+    assert!(answer.status.is_success(), "{answer:?}");
+    let page = get(&hub, AGENTS_PATH).await;
+    assert_eq!(page["items"][0]["quota"]["mailbox_messages"], Value::Null);
+}
+
+#[actix_web::test]
+async fn an_agent_is_suspended_and_let_back_in() {
+    let hub = hub();
+    hub.registered("alice").await;
+    let path = STANDING_PATH.replace("{name}", "alice");
+    for standing in ["suspended", "suspended", "active"] {
+        let answer = send(&hub, Method::PUT, &path, &json!({ "standing": standing })).await;
+        assert_eq!(answer.status, StatusCode::NO_CONTENT);
+        assert_eq!(get(&hub, AGENTS_PATH).await["items"][0]["standing"], standing);
+    }
+    let unknown = STANDING_PATH.replace("{name}", "nobody");
+    let answer = send(&hub, Method::PUT, &unknown, &json!({ "standing": "suspended" })).await;
+    assert_eq!(
+        (answer.status, answer.code().as_str()),
+        (StatusCode::NOT_FOUND, "not_found")
+    );
+}
+
+#[actix_web::test]
+async fn a_quota_is_set_and_taken_back_as_a_whole() {
+    let hub = hub();
+    let alice = hub.registered("alice").await;
+    let path = QUOTA_PATH.replace("{name}", "alice");
+    send(
+        &hub,
+        Method::PUT,
+        &path,
+        &json!({ "mailbox_messages": 5, "mailbox_bytes": 9_000 }),
+    )
+    .await;
+    let quota = &get(&hub, AGENTS_PATH).await["items"][0]["quota"];
+    assert_eq!(
+        *quota,
+        json!({ "mailbox_messages": 5, "mailbox_bytes": 9_000, "sender_messages": null })
+    );
+    let agent = hub.hub.app.registry.resolve(&alice.did).await.unwrap().unwrap();
+    assert_eq!(
+        agent.quota.mailbox_messages,
+        Some(5),
+        "the cache knows it at once"
+    );
+    send(&hub, Method::PUT, &path, &json!({})).await;
+    let quota = &get(&hub, AGENTS_PATH).await["items"][0]["quota"];
+    assert_eq!(quota["mailbox_messages"], Value::Null);
+}
+
+#[actix_web::test]
+async fn an_invite_is_made_used_listed_and_revoked() {
+    let hub = TestHub::with(|settings| {
+        settings.http.operator_token = Secret::new(TOKEN);
+        settings.hub.registration = Registration::Invite;
+    });
+    let made = send(
+        &hub,
+        Method::POST,
+        INVITES_PATH,
+        &json!({ "uses": 2, "days": 1, "note": "for bob" }),
+    )
+    .await;
+    assert_eq!(
+        (made.status, made.header("cache-control")),
+        (StatusCode::CREATED, "no-store")
+    );
+    let (code, id) = (made.json()["code"].clone(), made.json()["id"].clone());
+    let register = TestRequest::post()
+        .uri("/api/v1/agents")
+        .insert_header(("x-aip-invite", code.as_str().unwrap()));
+    let register = register.insert_header(("content-type", "application/json"));
+    assert_eq!(
+        hub.ask(register.set_payload(hub.agent("bob").genesis()))
+            .await
+            .status,
+        StatusCode::CREATED
+    );
+
+    let page = get(&hub, INVITES_PATH).await;
     let line = &page["items"][0];
-    assert_eq!(line["id"], made["id"]);
-    assert_eq!((&line["state"], &line["uses_left"]), (&json!("good"), &json!(2)));
+    assert_eq!(
+        (&line["id"], &line["state"], &line["uses_left"]),
+        (&id, &json!("good"), &json!(1))
+    );
     assert_eq!(line["expires_at"], "2026-11-30T20:15:30.000Z");
-    assert!(!page.to_string().contains(made["code"].as_str().unwrap()), "a code is shown once");
-    let path = INVITE_PATH.replace("{id}", made["id"].as_str().unwrap());
-    assert_eq!(ask(&app, Method::DELETE, &path, TOKEN, None).await.0, StatusCode::NO_CONTENT);
-    assert_eq!(ask(&app, Method::DELETE, &path, TOKEN, None).await.0, StatusCode::NOT_FOUND);
-    let (_, page) = ask(&app, Method::GET, INVITES_PATH, TOKEN, None).await;
-    assert_eq!(page["items"][0]["state"], "revoked");
+    assert!(
+        !page.to_string().contains(code.as_str().unwrap()),
+        "a code is shown once"
+    );
+    assert_eq!(get(&hub, AGENTS_PATH).await["items"][0]["invite"], id);
+
+    let path = INVITE_PATH.replace("{id}", id.as_str().unwrap());
+    for status in [StatusCode::NO_CONTENT, StatusCode::NOT_FOUND] {
+        assert_eq!(
+            hub.ask_operator(request(Method::DELETE, &path, TOKEN))
+                .await
+                .status,
+            status
+        );
+    }
+    assert_eq!(get(&hub, INVITES_PATH).await["items"][0]["state"], "revoked");
 }
 
 #[actix_web::test]
-async fn pages_of_invites_follow_each_other() {
-    let app = app();
-    for _ in 0..3 {
-        ask(&app, Method::POST, INVITES_PATH, TOKEN, Some(json!({}))).await;
+async fn pages_follow_each_other_to_the_end() {
+    let hub = hub();
+    for name in ["alice", "bob", "carol"] {
+        hub.registered(name).await;
+        send(&hub, Method::POST, INVITES_PATH, &json!({})).await;
     }
-    let (_, first) = ask(&app, Method::GET, &format!("{INVITES_PATH}?limit=2"), TOKEN, None).await;
-    assert_eq!(first["items"].as_array().unwrap().len(), 2);
-    let after = first["next_cursor"].as_str().unwrap();
-    let (_, last) = ask(&app, Method::GET, &format!("{INVITES_PATH}?limit=2&after={after}"), TOKEN, None).await;
-    assert_eq!(last["items"].as_array().unwrap().len(), 1);
-    assert_eq!(last["next_cursor"], Value::Null);
+    for (path, id) in [(AGENTS_PATH, "name"), (INVITES_PATH, "id")] {
+        let first = get(&hub, &format!("{path}?limit=2")).await;
+        assert_eq!(first["items"].as_array().unwrap().len(), 2);
+        let after = first["next_cursor"].as_str().unwrap();
+        assert_eq!(first["items"][1][id], after);
+        let last = get(&hub, &format!("{path}?limit=2&after={after}")).await;
+        assert_eq!(last["items"].as_array().unwrap().len(), 1);
+        assert_eq!(last["next_cursor"], Value::Null);
+    }
+    let answer = hub
+        .ask_operator(request(Method::GET, &format!("{AGENTS_PATH}?limit=0"), TOKEN))
+        .await;
+    assert_eq!(answer.code(), "parameter_invalid");
 }
 
 #[actix_web::test]
 async fn a_body_is_exactly_what_the_route_knows() {
-    let app = app();
+    let hub = hub();
     for body in [json!({ "uses": "two" }), json!({ "color": "red" }), json!([])] {
-        let (status, answer) = ask(&app, Method::POST, INVITES_PATH, TOKEN, Some(body.clone())).await;
-        assert_eq!((status, &answer["code"]), (StatusCode::BAD_REQUEST, &json!("member_invalid")), "{body}");
+        let answer = send(&hub, Method::POST, INVITES_PATH, &body).await;
+        assert_eq!(
+            (answer.status, answer.code().as_str()),
+            (StatusCode::BAD_REQUEST, "member_invalid"),
+            "{body}"
+        );
     }
-    let quota = QUOTA_PATH.replace("{name}", "alice");
-    let (status, answer) = ask(&app, Method::PUT, &quota, TOKEN, Some(json!({ "mailbox_messages": 5 }))).await;
-    assert_eq!((status, &answer["code"]), (StatusCode::NOT_FOUND, &json!("not_found")));
+    let answer = send(&hub, Method::POST, INVITES_PATH, &json!({ "uses": 0 })).await;
+    assert_eq!(answer.code(), "parameter_invalid");
 }
 
 #[actix_web::test]
 async fn a_hub_in_memory_has_nothing_to_back_up() {
-    let app = app();
-    let (status, _) = ask(&app, Method::POST, BACKUPS_PATH, TOKEN, Some(json!({ "to": "/nowhere" }))).await;
-    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
-    let (status, answer) = ask(&app, Method::POST, BACKUPS_PATH, TOKEN, Some(json!({ "to": "here" }))).await;
-    assert_eq!((status, &answer["code"]), (StatusCode::BAD_REQUEST, &json!("member_invalid")));
+    let hub = hub();
+    let answer = send(&hub, Method::POST, BACKUPS_PATH, &json!({ "to": "/nowhere" })).await;
+    assert_eq!(answer.code(), "unavailable");
+    let answer = send(&hub, Method::POST, BACKUPS_PATH, &json!({ "to": "here" })).await;
+    assert_eq!(answer.code(), "member_invalid");
 }
