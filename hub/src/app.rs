@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{Secret, Settings};
 use crate::cors::Origins;
 use crate::extract::BodyPace;
+use crate::front::Failures;
 use crate::metrics::Metrics;
 use crate::request_id::RequestIds;
 use crate::routes::discovery::Discovery;
@@ -85,6 +86,8 @@ pub struct App {
     pub metrics: Metrics,
     /// Makes the ids of requests.
     pub request_ids: RequestIds,
+    /// Writes failures to the log.
+    pub failures: Failures,
     /// Limits per network address.
     pub throttle: Throttle,
     /// Web pages that may call this hub.
@@ -118,6 +121,7 @@ impl App {
             metrics: Metrics::new()?,
             request_ids: RequestIds::new(parts.run),
             serving: Serving::default(),
+            failures: Failures::default(),
             settings,
             domain: parts.domain,
             clock: parts.clock,

@@ -14,6 +14,8 @@ use aip_protocol::error::{ErrorCode, Refusal};
 use aip_registry::RegistryError;
 use serde_json::{Map, Value};
 
+use crate::limits::UNAVAILABLE_RETRY_SECS;
+
 /// The media type of every error answer.
 pub const PROBLEM_JSON: &str = "application/problem+json";
 
@@ -82,6 +84,14 @@ impl ApiError {
         StatusCode::from_u16(self.code().status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
+    fn retry_after_secs(&self) -> Option<u64> {
+        let unavailable = self.status() == StatusCode::SERVICE_UNAVAILABLE;
+        self.0
+            .refusal
+            .retry_after_secs
+            .or(unavailable.then_some(UNAVAILABLE_RETRY_SECS))
+    }
+
     /// The whole answer. `public_url` is the hub's address without a trailing slash.
     pub fn render(&self, request_id: &str, public_url: &str) -> HttpResponse {
         let status = self.status();
@@ -90,7 +100,7 @@ impl ApiError {
         if let Some(allow) = &self.0.allow {
             response.insert_header((ALLOW, allow.as_str()));
         }
-        if let Some(seconds) = self.0.refusal.retry_after_secs {
+        if let Some(seconds) = self.retry_after_secs() {
             response.insert_header((RETRY_AFTER, seconds));
         }
         if status == StatusCode::UNAUTHORIZED {
@@ -197,6 +207,14 @@ mod tests {
         assert_eq!(body["request_id"], "r-1");
         assert_eq!(body["limit"], 20);
         assert!(body["title"].as_str().is_some_and(|title| !title.is_empty()));
+    }
+
+    #[test]
+    fn who_is_told_to_come_back_is_told_when() {
+        let response = ApiError::failed(ErrorCode::Unavailable, "disk").render("r-6", "");
+        assert_eq!(response.headers().get("retry-after").unwrap(), "2");
+        let response = ApiError::failed(ErrorCode::Internal, "bug").render("r-7", "");
+        assert!(response.headers().get("retry-after").is_none());
     }
 
     #[actix_web::test]

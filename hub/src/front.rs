@@ -23,6 +23,9 @@ use crate::error::ApiError;
 use crate::request_id::{self, RequestId};
 use crate::routes::Template;
 
+mod failures;
+pub use failures::Failures;
+
 /// The route of a request that matched none.
 const NO_ROUTE: &str = "(none)";
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
@@ -97,7 +100,7 @@ fn problem(app: &App, id: RequestId, error: &ApiError) -> HttpResponse {
     let code = error.code().as_str();
     app.metrics.erred(code);
     if let Some(cause) = error.cause() {
-        tracing::error!(request.id = %id, code, cause = %Chain(cause), "a request failed");
+        app.failures.log(id, code, cause);
     }
     error.render(&id.to_string(), &app.public_url)
 }
@@ -140,17 +143,5 @@ fn record(app: &App, id: RequestId, req: &HttpRequest, status: StatusCode, durat
     );
 }
 
-/// An error with everything that caused it, for one line of log.
-struct Chain<'a>(&'a (dyn std::error::Error + Send + Sync + 'static));
-
-impl std::fmt::Display for Chain<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut source = self.0.source();
-        while let Some(cause) = source {
-            write!(f, ": {cause}")?;
-            source = cause.source();
-        }
-        Ok(())
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,12 @@ pub const SMALL_BODY_BYTES_MAX: usize = 16 * 1024;
 /// Buckets that network addresses share in a [`crate::throttle::Throttle`]: its memory has this bound.
 pub const THROTTLE_BUCKETS: u64 = 65_536;
 
+/// Lines of log that failed requests write in one second; further ones are counted only.
+pub const FAILURE_LINES_PER_SEC: u32 = 20;
+
+/// Seconds after which a caller tries again where the hub cannot say better (503).
+pub const UNAVAILABLE_RETRY_SECS: u64 = 2;
+
 /// Time a resolve answer may be kept by its reader, in seconds.
 pub const RESOLVE_FRESH_SECS: u64 = 60;
 

@@ -4,10 +4,12 @@
 use std::time::Duration;
 
 use actix_web::http::{Method, StatusCode};
+use prometheus::proto::MetricFamily;
 use prometheus::{
     Encoder as _, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, Opts, Registry, TextEncoder,
-    core::Collector,
 };
+
+pub(crate) mod rooms;
 
 /// The media type of the text format.
 pub const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -65,14 +67,6 @@ impl Metrics {
         })
     }
 
-    /// Adds a room's own counters to what [`Metrics::encode`] prints.
-    ///
-    /// # Errors
-    /// A name that is taken.
-    pub fn register(&self, collector: Box<dyn Collector>) -> Result<(), prometheus::Error> {
-        self.registry.register(collector)
-    }
-
     /// Counts a request as being answered until the value is dropped.
     pub fn begin(&self) -> InFlight {
         self.in_flight.inc();
@@ -94,13 +88,15 @@ impl Metrics {
         self.errors.with_label_values(&[code]).inc();
     }
 
-    /// Everything in the text format of Prometheus.
+    /// Everything here and in `rooms`, in the text format of Prometheus.
     ///
     /// # Errors
     /// A metric without a value, which is a bug.
-    pub fn encode(&self) -> Result<Vec<u8>, prometheus::Error> {
+    pub fn encode(&self, rooms: Vec<MetricFamily>) -> Result<Vec<u8>, prometheus::Error> {
+        let mut families = self.registry.gather();
+        families.extend(rooms);
         let mut text = Vec::new();
-        TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
+        TextEncoder::new().encode(&families, &mut text)?;
         Ok(text)
     }
 }
@@ -140,13 +136,13 @@ mod tests {
         let odd = Method::from_bytes(b"BREW").unwrap();
         metrics.answered(&odd, "/x/{name}", StatusCode::NOT_FOUND, Duration::from_millis(2));
         metrics.erred("not_found");
-        let text = String::from_utf8(metrics.encode().unwrap()).unwrap();
+        let text = String::from_utf8(metrics.encode(Vec::new()).unwrap()).unwrap();
         assert!(text.contains(r#"aip_http_requests_total{method="other",route="/x/{name}",status="404"} 1"#));
         assert!(text.contains(r#"aip_http_errors_total{code="not_found"} 1"#));
         assert!(text.contains("aip_http_requests_in_flight 1"));
         drop(running);
         assert!(
-            String::from_utf8(metrics.encode().unwrap())
+            String::from_utf8(metrics.encode(Vec::new()).unwrap())
                 .unwrap()
                 .contains("aip_http_requests_in_flight 0")
         );

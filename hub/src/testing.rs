@@ -135,7 +135,8 @@ impl TestHub {
         self.ask_at(server::operator, request).await
     }
 
-    async fn ask_at(&self, doors: fn(&mut ServiceConfig), request: TestRequest) -> Answer {
+    /// Asks a listener with the given routes.
+    pub(crate) async fn ask_at(&self, doors: fn(&mut ServiceConfig), request: TestRequest) -> Answer {
         let service = test::init_service(server::application(self.hub.app.clone(), doors)).await;
         let response = service.call(request.to_request()).await.unwrap();
         let (status, headers) = (response.status(), response.headers().clone());

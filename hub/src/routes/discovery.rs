@@ -19,18 +19,18 @@ use crate::config::Registration;
 use crate::error::ApiError;
 use crate::extract::Query;
 use crate::limits::DISCOVERY_FRESH_SECS;
-use crate::routes::Endpoint;
+use crate::routes::{self, Endpoint};
 use crate::throttle::Cost;
 
-/// What this hub can do, for clients and peers that ask before they try.
-const FEATURES: &[&str] = &[
-    "mail",
-    "direct",
-    "websocket",
-    "inbox",
-    "sse",
-    "dead-letters",
-    "did-resolution",
+/// What a hub can do, each with the path that does it; a path that is not served here is no feature of this hub.
+const FEATURES: &[(&str, &str)] = &[
+    ("mail", "/api/v1/messages"),
+    ("direct", "/api/v1/messages"),
+    ("websocket", "/api/v1/agents/connect"),
+    ("inbox", "/api/v1/inbox"),
+    ("sse", "/api/v1/inbox/stream"),
+    ("dead-letters", "/api/v1/inbox/dead"),
+    ("did-resolution", "/1.0/identifiers/{did}"),
 ];
 
 /// The endpoints of this resource.
@@ -110,7 +110,7 @@ fn document(app: &App, now: Timestamp) -> Result<Json, aip_protocol::error::Refu
         ("domain", Json::from(app.domain.as_str())),
         ("hub", Json::from(app.public_url.as_str())),
         ("keys", Json::from(vec![keys])),
-        ("features", Json::from(FEATURES.to_vec())),
+        ("features", Json::from(features())),
         (
             "registration",
             Json::from(registration(app.settings.hub.registration)),
@@ -124,6 +124,15 @@ fn document(app: &App, now: Timestamp) -> Result<Json, aip_protocol::error::Refu
     let signature = sign(&app.hub_key, Tag::Hub, &Json::from(document.clone()));
     document.insert("sig", signature.to_string());
     Ok(document.into())
+}
+
+fn features() -> Vec<&'static str> {
+    let served: Vec<&str> = routes::public().iter().map(Endpoint::path).collect();
+    FEATURES
+        .iter()
+        .filter(|(_, path)| served.contains(path))
+        .map(|(feature, _)| *feature)
+        .collect()
 }
 
 fn registration(policy: Registration) -> &'static str {

@@ -6,7 +6,7 @@ use aip_protocol::error::ErrorCode;
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::metrics::TEXT_FORMAT;
+use crate::metrics::{TEXT_FORMAT, rooms};
 use crate::routes::Endpoint;
 
 /// The endpoints of this resource.
@@ -25,10 +25,10 @@ pub fn endpoints() -> Vec<Endpoint> {
                content_type = "text/plain; version=0.0.4"))
 )]
 pub async fn metrics(app: web::Data<App>) -> Result<HttpResponse, ApiError> {
-    let text = app
-        .metrics
-        .encode()
-        .map_err(|error| ApiError::failed(ErrorCode::Internal, error))?;
+    // A database that does not answer must not hide the other counters; readiness tells about it.
+    let counts = app.registry.counts().await.ok();
+    let text = rooms::gather(&app, counts).and_then(|families| app.metrics.encode(families));
+    let text = text.map_err(|error| ApiError::failed(ErrorCode::Internal, error))?;
     Ok(HttpResponse::Ok()
         .insert_header((CONTENT_TYPE, TEXT_FORMAT))
         .body(text))

@@ -194,14 +194,19 @@ async fn a_body_that_stalls_is_given_up() {
 #[actix_web::test]
 async fn metrics_are_on_the_operators_listener_only() {
     let hub = TestHub::new();
+    hub.registered("alice").await;
     hub.get("/api/v1/no-such-thing").await;
     assert_eq!(hub.get("/metrics").await.status, 404);
     let answer = hub.ask_operator(TestRequest::get().uri("/metrics")).await;
     let text = String::from_utf8(answer.body.to_vec()).unwrap();
-    assert!(
-        text.contains(r#"aip_http_errors_total{code="not_found"} 2"#),
-        "{text}"
-    );
+    for line in [
+        "aip_http_errors_total{code=\"not_found\"} 2",
+        "aip_store_health{state=\"ready\"} 1",
+        "aip_registry_agents 1",
+        "aip_relay_stored_total 0",
+    ] {
+        assert!(text.contains(line), "{line} is not in {text}");
+    }
 }
 
 #[actix_web::test]

@@ -1,0 +1,178 @@
+//! What the rooms count themselves, read when somebody asks: the relay, its store, who is connected, who exists.
+
+use aip_registry::directory::Counts;
+use aip_relay::mailbox::{Health, StoreStats};
+use aip_relay::presence::PresenceCounts;
+use aip_relay::relay::RelayStats;
+use prometheus::proto::MetricFamily;
+use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+
+use crate::app::App;
+
+/// One snapshot of the rooms.
+///
+/// # Errors
+/// Two metrics of one name, which is a bug.
+pub(crate) fn gather(app: &App, counts: Option<Counts>) -> Result<Vec<MetricFamily>, prometheus::Error> {
+    let families = Families(Registry::new());
+    families.relay(app.relay.stats())?;
+    families.store(&app.store.stats())?;
+    families.health(&app.store.health())?;
+    families.presence(app.presence.counts())?;
+    if let Some(counts) = counts {
+        families.registry(counts)?;
+    }
+    Ok(families.0.gather())
+}
+
+/// A registry that lives for one snapshot: counters start at zero and are moved to where the room's are.
+struct Families(Registry);
+
+impl Families {
+    fn counter(&self, name: &str, help: &str, value: u64) -> Result<(), prometheus::Error> {
+        let counter = IntCounter::new(name, help)?;
+        counter.inc_by(value);
+        self.0.register(Box::new(counter))
+    }
+
+    fn gauge(&self, name: &str, help: &str, value: u64) -> Result<(), prometheus::Error> {
+        let gauge = IntGauge::new(name, help)?;
+        gauge.set(signed(value));
+        self.0.register(Box::new(gauge))
+    }
+
+    fn relay(&self, stats: &RelayStats) -> Result<(), prometheus::Error> {
+        self.counter(
+            "aip_relay_stored_total",
+            "Envelopes stored in a mailbox",
+            stats.stored(),
+        )?;
+        self.counter(
+            "aip_relay_delivered_total",
+            "Envelopes that a direct endpoint took",
+            stats.delivered(),
+        )?;
+        self.counter(
+            "aip_relay_duplicates_total",
+            "Retries that were recognised",
+            stats.duplicates(),
+        )?;
+        self.counter(
+            "aip_relay_failed_total",
+            "Envelopes without a verdict, by our failure",
+            stats.failed(),
+        )?;
+        self.counter(
+            "aip_relay_direct_failed_total",
+            "Direct deliveries without a 2xx",
+            stats.direct_failed(),
+        )?;
+        let skipped = stats.direct_skipped();
+        self.counter(
+            "aip_relay_direct_skipped_total",
+            "Direct deliveries skipped by the breaker",
+            skipped,
+        )?;
+        let refused = Opts::new("aip_relay_refused_total", "Envelopes refused, by code");
+        let refused = IntCounterVec::new(refused, &["code"])?;
+        for (code, count) in stats.refused() {
+            refused.with_label_values(&[code.as_str()]).inc_by(count);
+        }
+        self.0.register(Box::new(refused))
+    }
+
+    fn store(&self, stats: &StoreStats) -> Result<(), prometheus::Error> {
+        self.counter("aip_store_stored_total", "Messages committed", stats.stored)?;
+        self.counter(
+            "aip_store_direct_total",
+            "Direct deliveries recorded",
+            stats.direct,
+        )?;
+        self.counter("aip_store_full_total", "Appends refused by a quota", stats.full)?;
+        self.counter("aip_store_acked_total", "Messages acked", stats.acked)?;
+        self.counter("aip_store_expired_total", "Messages expired", stats.expired)?;
+        self.counter(
+            "aip_store_dead_total",
+            "Messages moved to the dead letters",
+            stats.dead,
+        )?;
+        self.counter(
+            "aip_store_redriven_total",
+            "Dead letters put back",
+            stats.redriven,
+        )?;
+        self.counter("aip_store_batches_total", "Synced writes", stats.batches)?;
+        self.counter(
+            "aip_store_batch_operations_total",
+            "Operations in synced writes",
+            stats.batch_ops,
+        )?;
+        self.gauge(
+            "aip_store_queue_depth",
+            "Operations waiting for the writer",
+            stats.queue_depth,
+        )?;
+        match stats.disk_free_bytes {
+            Some(free) => self.gauge(
+                "aip_store_disk_free_bytes",
+                "Free bytes on the store's disk",
+                free,
+            ),
+            None => Ok(()),
+        }
+    }
+
+    fn health(&self, health: &Health) -> Result<(), prometheus::Error> {
+        let states = Opts::new("aip_store_health", "1 for the state the store is in");
+        let states = IntGaugeVec::new(states, &["state"])?;
+        for (state, is) in [
+            ("ready", matches!(health, Health::Ready)),
+            ("disk_full", matches!(health, Health::DiskFull { .. })),
+            ("poisoned", matches!(health, Health::Poisoned { .. })),
+        ] {
+            states.with_label_values(&[state]).set(is.into());
+        }
+        self.0.register(Box::new(states))
+    }
+
+    fn presence(&self, counts: PresenceCounts) -> Result<(), prometheus::Error> {
+        self.gauge("aip_presence_agents", "Agents that are connected", counts.agents)?;
+        self.gauge("aip_presence_sessions", "WebSocket sessions", counts.sessions)?;
+        self.gauge(
+            "aip_presence_readers",
+            "Long polls and event streams",
+            counts.readers,
+        )?;
+        self.counter(
+            "aip_presence_takeovers_total",
+            "Sessions replaced by a newer one",
+            counts.takeovers,
+        )?;
+        let dropped = counts.statuses_dropped;
+        self.counter(
+            "aip_presence_statuses_dropped_total",
+            "Status frames dropped for a slow session",
+            dropped,
+        )
+    }
+
+    fn registry(&self, counts: Counts) -> Result<(), prometheus::Error> {
+        self.gauge("aip_registry_agents", "Names ever taken", counts.agents)?;
+        self.gauge(
+            "aip_registry_suspended",
+            "Agents suspended by the operator",
+            counts.suspended,
+        )?;
+        self.gauge(
+            "aip_registry_deactivated",
+            "Agents that ended their history",
+            counts.deactivated,
+        )?;
+        self.gauge("aip_registry_tokens", "Tokens not swept yet", counts.tokens)?;
+        self.gauge("aip_registry_invites", "Invites ever made", counts.invites)
+    }
+}
+
+fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
