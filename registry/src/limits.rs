@@ -32,6 +32,8 @@ pub const APPEND_ATTEMPTS_MAX: u32 = 3;
 pub const WRITE_QUEUE_MAX: usize = 4_096;
 /// Changes in one transaction.
 pub const WRITES_PER_TRANSACTION_MAX: usize = 256;
+/// Changes that can break one batch and be left out, before the whole batch fails.
+pub const CULPRITS_PER_BATCH_MAX: usize = 4;
 /// Connections that read from an SQL store.
 pub const READ_CONNECTIONS_MAX: u32 = 4;
 /// How long a reader waits for one of them, in seconds.

@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::connect::Target;
 use super::dialect::{Dialect, Role};
 use crate::error::StoreError;
-use crate::limits::{BUSY_ATTEMPTS_MAX, WRITE_QUEUE_MAX, WRITES_PER_TRANSACTION_MAX};
+use crate::limits::{BUSY_ATTEMPTS_MAX, CULPRITS_PER_BATCH_MAX, WRITE_QUEUE_MAX, WRITES_PER_TRANSACTION_MAX};
 
 /// A change. It runs inside a transaction with others and refuses by its outcome, having changed
 /// nothing: an `Err` is a broken database, and rolls everybody back.
@@ -123,26 +123,43 @@ impl Task {
         }
     }
 
-    /// Commits a batch and answers everybody in it. If a statement breaks it, each change gets a
-    /// transaction of its own, so that only the culprit fails.
+    /// Commits a batch and answers everybody in it. A change whose statement breaks the transaction
+    /// fails alone, and the others run again without it; if that happens too often, it is not the
+    /// changes that are broken.
     async fn settle(&mut self, batch: &mut Vec<Box<dyn Job>>) {
-        match self.transact(batch).await {
-            Err(StoreError::Unavailable(cause)) if batch.len() > 1 => {
-                tracing::warn!(%cause, changes = batch.len(), "a batch was rolled back, trying one by one");
-                for job in batch.drain(..) {
-                    let mut alone = vec![job];
-                    let end = self.transact(&mut alone).await;
-                    alone.drain(..).for_each(|job| job.answer(end.clone()));
+        let mut end = Err(StoreError::unavailable(
+            "the database refuses one change after another",
+        ));
+        for _ in 0..CULPRITS_PER_BATCH_MAX {
+            match self.transact(batch).await {
+                Err(Broken {
+                    error,
+                    culprit: Some(at),
+                }) => {
+                    tracing::warn!(%error, changes = batch.len(), "a change was rolled back, its batch runs without it");
+                    batch.remove(at).answer(Err(error));
+                }
+                Err(Broken { error, culprit: None }) => {
+                    end = Err(error);
+                    break;
+                }
+                Ok(()) => {
+                    end = Ok(());
+                    break;
                 }
             }
-            end => batch.drain(..).for_each(|job| job.answer(end.clone())),
         }
+        batch.drain(..).for_each(|job| job.answer(end.clone()));
     }
 
-    async fn transact(&mut self, batch: &mut [Box<dyn Job>]) -> Result<(), StoreError> {
+    async fn transact(&mut self, batch: &mut [Box<dyn Job>]) -> Result<(), Broken> {
         let mut conn = match self.conn.take() {
             Some(conn) => conn,
-            None => self.target.connect(Role::Writer).await.map_err(unavailable)?,
+            None => self
+                .target
+                .connect(Role::Writer)
+                .await
+                .map_err(Broken::nothing_done)?,
         };
         run(self.target.dialect, &mut conn, batch).await?;
         self.commits.fetch_add(1, Ordering::Relaxed);
@@ -151,27 +168,44 @@ impl Task {
     }
 }
 
+/// A transaction that did not end well.
+struct Broken {
+    error: StoreError,
+    /// The change at whose statement it broke.
+    culprit: Option<usize>,
+}
+
+impl Broken {
+    fn nothing_done(error: sqlx::Error) -> Self {
+        Self {
+            error: unavailable(error),
+            culprit: None,
+        }
+    }
+}
+
 /// One transaction. Dropped before its end it is rolled back, and its connection closed.
-async fn run(
-    dialect: Dialect,
-    conn: &mut AnyConnection,
-    batch: &mut [Box<dyn Job>],
-) -> Result<(), StoreError> {
+async fn run(dialect: Dialect, conn: &mut AnyConnection, batch: &mut [Box<dyn Job>]) -> Result<(), Broken> {
     let mut attempt = 1;
     let mut transaction = loop {
         match conn.begin_with(dialect.begin().into_sql_str()).await {
             Ok(transaction) => break transaction,
             Err(error) if dialect.is_busy(&error) && attempt < BUSY_ATTEMPTS_MAX => attempt += 1,
-            Err(error) => return Err(unavailable(error)),
+            Err(error) => return Err(Broken::nothing_done(error)),
         }
     };
-    for job in batch {
-        job.run(&mut transaction).await.map_err(unavailable)?;
+    for (at, job) in batch.iter_mut().enumerate() {
+        let run = job.run(&mut transaction).await;
+        run.map_err(|error| Broken {
+            error: unavailable(error),
+            culprit: Some(at),
+        })?;
     }
-    transaction
-        .commit()
-        .await
-        .map_err(|error| StoreError::OutcomeUnknown(Arc::new(error)))
+    let commit = transaction.commit().await;
+    commit.map_err(|error| Broken {
+        error: StoreError::OutcomeUnknown(Arc::new(error)),
+        culprit: None,
+    })
 }
 
 /// Nothing was committed.
