@@ -114,10 +114,7 @@ fn the_limits_of_the_specification_are_the_defaults() {
         (20, 200)
     );
     assert_eq!((relay.retention_days, relay.direct_timeout_secs), (7, 10));
-    assert_eq!(
-        (receive.frame_bytes_max, receive.in_flight_bytes_max),
-        (1_048_576, 1_048_576)
-    );
+    assert_eq!(receive.frame_bytes_max, 1_048_576);
     assert_eq!(
         (receive.auth_timeout_secs, receive.silence_timeout_secs),
         (10, 60)

@@ -108,10 +108,8 @@ section! {
     pub struct ReceiveSettings {
         /// The largest WebSocket frame, in bytes.
         pub frame_bytes_max: usize = 1024 * 1024;
-        /// Unacked bytes on the way to one session.
-        pub in_flight_bytes_max: usize = 1024 * 1024;
         /// The largest credit that an agent can ask for, in messages.
-        pub credit_messages_max: u32 = 1_000, in 1..=100_000;
+        pub credit_messages_max: u32 = 1_000, in 1..=1_024;
         /// Time a new socket has to authenticate, in seconds.
         pub auth_timeout_secs: u64 = 10, in 1..=600;
         /// Time after which a silent socket is closed, in seconds.
