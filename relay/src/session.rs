@@ -135,6 +135,13 @@ pub enum Event {
         /// The session.
         session: SessionId,
     },
+    /// The messages of [`Effect::Deliver`] are on the wire.
+    Sent {
+        /// The session.
+        session: SessionId,
+        /// The messages.
+        seqs: Vec<u64>,
+    },
     /// The store could not count the offers of [`Effect::Deliver`]: nothing was sent.
     OfferFailed {
         /// The session.
@@ -215,7 +222,8 @@ pub enum Effect {
         /// At most so many bytes, but one message at least.
         max_bytes: u64,
     },
-    /// Count the offers of these messages, just fetched, and send them in this order.
+    /// Count the offers of these messages, just fetched, and send them in this order; answer with [`Event::Sent`] or
+    /// [`Event::OfferFailed`].
     Deliver {
         /// The messages.
         seqs: Vec<u64>,

@@ -81,6 +81,8 @@ pub struct Link {
     /// Messages whose offer is being counted.
     in_hand: Vec<StoredMessage>,
     offering: Work<Result<Vec<Attempt>, StoreError>>,
+    /// Messages that are being handed out.
+    sending: Vec<u64>,
     acking: Work<Result<AckOutcome, StoreError>>,
     burials: VecDeque<(u64, String)>,
     burying: Work<Result<(), StoreError>>,
@@ -110,6 +112,7 @@ impl Link {
             reading: None,
             in_hand: Vec::new(),
             offering: None,
+            sending: Vec::new(),
             acking: None,
             burials: VecDeque::new(),
             burying: None,
@@ -292,6 +295,11 @@ impl Link {
 
     /// Starts the work that can start.
     fn begin(&mut self) {
+        if self.out.is_empty() && !self.sending.is_empty() {
+            // Asked for more: all before has been sent.
+            let seqs = std::mem::take(&mut self.sending);
+            self.handle(Event::Sent { session: self.session, seqs });
+        }
         if self.offering.is_none() && self.reading.is_none() && self.out.is_empty() {
             if let Some(fetch) = self.wanted.take() {
                 let (store, mailbox) = (Arc::clone(&self.inbox.store), *self.attached.mailbox());
@@ -377,6 +385,7 @@ impl Link {
         let messages = std::mem::take(&mut self.in_hand);
         match outcome {
             Ok(attempts) => {
+                self.sending = messages.iter().map(|message| message.seq).collect();
                 let items = messages.into_iter().zip(attempts).map(|(message, attempt)| Item {
                     seq: message.seq,
                     attempt: attempt.attempt,

@@ -21,8 +21,8 @@ mod offers;
 /// What a session has asked the store for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Asked {
-    /// What comes next in the mailbox; `end` was its last message then.
-    Next { end: u64 },
+    /// What comes after `after` in the mailbox; `end` was its last message then.
+    Next { after: u64, end: u64 },
     /// Messages to offer again.
     Again { seqs: Vec<u64> },
 }
@@ -173,6 +173,10 @@ impl Delivery {
             }
             Event::FetchFailed { session } => {
                 self.fetch_failed(now, session);
+                Some(session)
+            }
+            Event::Sent { session, seqs } => {
+                self.sent(now, session, &seqs);
                 Some(session)
             }
             Event::OfferFailed { session, seqs } => {

@@ -12,8 +12,8 @@ pub(super) enum Stage {
     Until(Duration),
     /// To be offered again.
     Due,
-    /// Its holder reads it from the store, to offer it again.
-    Fetching,
+    /// On its way from the store to its holder.
+    Moving,
 }
 
 /// One offered message.
@@ -55,7 +55,7 @@ impl Open {
         match offer.stage {
             Stage::Until(at) => drop(self.timers.insert((at, seq))),
             Stage::Due => drop(self.due.insert(seq)),
-            Stage::Fetching => {}
+            Stage::Moving => {}
         }
         match offer.holder {
             Some(session) => {
@@ -74,7 +74,7 @@ impl Open {
         match offer.stage {
             Stage::Until(at) => drop(self.timers.remove(&(at, seq))),
             Stage::Due => drop(self.due.remove(&seq)),
-            Stage::Fetching => {}
+            Stage::Moving => {}
         }
         match offer.holder {
             Some(session) => self.shrink(session, offer.bytes),

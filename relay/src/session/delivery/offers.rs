@@ -136,6 +136,7 @@ impl Delivery {
             .saturating_sub(window.bytes)
             .clamp(1, DELIVERY_BYTES_MAX);
         let asked = Asked::Next {
+            after: self.scanned,
             end: self.next_seq.saturating_sub(1),
         };
         Some((
@@ -152,7 +153,7 @@ impl Delivery {
     fn take(&mut self, id: SessionId, asked: &Asked) {
         if let Asked::Again { seqs } = asked {
             for seq in seqs {
-                self.open.set(*seq, Some(id), Stage::Fetching);
+                self.open.set(*seq, Some(id), Stage::Moving);
             }
         }
     }
@@ -168,7 +169,9 @@ impl Delivery {
             return;
         };
         let seqs = match asked {
-            Asked::Next { end } => self.fetched_new(now, id, found, end, effects),
+            // What was offered since did not get through: the search starts over there.
+            Asked::Next { after, .. } if after > self.scanned => Vec::new(),
+            Asked::Next { end, .. } => self.fetched_new(now, id, found, end, effects),
             Asked::Again { seqs } => self.fetched_again(now, id, found, &seqs, effects),
         };
         if let Some(last) = seqs.last() {
@@ -199,7 +202,7 @@ impl Delivery {
             }
             match self.admit(id, message) {
                 Admitted::Deliver => {
-                    self.hold(now, id, message);
+                    self.hold(id, message);
                     seqs.push(message.seq);
                 }
                 Admitted::Skip => {}
@@ -242,7 +245,7 @@ impl Delivery {
     ) -> Vec<u64> {
         let mut seqs = Vec::with_capacity(found.len());
         for seq in asked {
-            let reading = |offer: &Offer| offer.holder == Some(id) && offer.stage == Stage::Fetching;
+            let reading = |offer: &Offer| offer.holder == Some(id) && offer.stage == Stage::Moving;
             if !self.open.get(*seq).is_some_and(reading) {
                 continue;
             }
@@ -251,7 +254,7 @@ impl Delivery {
                     self.give_up(now, message, effects);
                 }
                 Some(message) => {
-                    self.hold(now, id, message);
+                    self.hold(id, message);
                     seqs.push(*seq);
                 }
                 // Settled or expired in the meantime.
@@ -261,18 +264,20 @@ impl Delivery {
         seqs
     }
 
-    fn hold(&mut self, now: Duration, id: SessionId, message: &Found) {
+    fn hold(&mut self, id: SessionId, message: &Found) {
         let attempt = message.attempts.saturating_add(1);
-        let stage = Stage::Until(now + redelivery_pause(attempt));
-        self.open.insert(
-            message.seq,
-            Offer {
-                bytes: message.bytes,
-                attempt,
-                holder: Some(id),
-                stage,
-            },
-        );
+        let offer = Offer { bytes: message.bytes, attempt, holder: Some(id), stage: Stage::Moving };
+        self.open.insert(message.seq, offer);
+    }
+
+    /// The pause until the next offer begins when a message was sent, however long that took.
+    pub(super) fn sent(&mut self, now: Duration, id: SessionId, seqs: &[u64]) {
+        for seq in seqs {
+            let Some(offer) = self.open.get(*seq).copied() else { continue };
+            if offer.holder == Some(id) && offer.stage == Stage::Moving {
+                self.open.set(*seq, Some(id), Stage::Until(now + redelivery_pause(offer.attempt)));
+            }
+        }
     }
 
     /// To the dead letters. If that fails the message comes up again after the first pause.
@@ -306,15 +311,14 @@ impl Delivery {
         }
     }
 
+    /// Nothing was sent: the search for new messages starts over before the first of them, which keeps their order.
     pub(super) fn offer_failed(&mut self, now: Duration, id: SessionId, seqs: &[u64]) {
-        let Some(session) = self.session_mut(id) else {
-            return;
-        };
-        let retry_at = now + Duration::from_secs(STORE_PAUSE_SECS);
-        session.not_before = Some(retry_at);
+        let Some(session) = self.session_mut(id) else { return };
+        session.not_before = Some(now + Duration::from_secs(STORE_PAUSE_SECS));
         for seq in seqs {
             if self.open.get(*seq).is_some_and(|offer| offer.holder == Some(id)) {
-                self.open.set(*seq, Some(id), Stage::Until(retry_at));
+                self.open.remove(*seq);
+                self.scanned = self.scanned.min(seq.saturating_sub(1));
             }
         }
     }
