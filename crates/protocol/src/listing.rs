@@ -133,7 +133,7 @@ impl Listing {
             available: optional_bool(object, "available")?,
             attributes: attributes(object)?,
             deleted: optional_bool(object, "deleted")?.unwrap_or(false),
-            bytes: SignedBytes::of(Tag::Listing, object, &sig),
+            bytes: SignedBytes::of(Tag::Listing, object),
             agent,
             version,
             kind,

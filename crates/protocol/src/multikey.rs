@@ -67,11 +67,16 @@ pub struct SealingKey {
 impl VerifyingKey {
     /// Reads a `z6Mk…` Multikey; anything else is `key_invalid`.
     pub fn parse(text: &str) -> Result<Self, Refusal> {
-        let bytes = decode(text, ED25519_PREFIX).ok_or_else(|| invalid("not an Ed25519 Multikey (z6Mk…)"))?;
+        let bytes = decode(text, ED25519_PREFIX).ok_or_else(not_ed25519)?;
         Ok(Self {
             point: point(&bytes)?,
             text: text.into(),
         })
+    }
+
+    /// Whether the text is an Ed25519 Multikey by prefix and length; the point is not decoded.
+    pub(crate) fn check_text(text: &str) -> Result<(), Refusal> {
+        decode(text, ED25519_PREFIX).map(drop).ok_or_else(not_ed25519)
     }
 
     /// From the 32 bytes of RFC 8032.
@@ -138,6 +143,10 @@ fn invalid(detail: &'static str) -> Refusal {
     Refusal::new(ErrorCode::KeyInvalid, detail)
 }
 
+fn not_ed25519() -> Refusal {
+    invalid("not an Ed25519 Multikey (z6Mk…)")
+}
+
 fn decode(text: &str, prefix: [u8; 2]) -> Option<[u8; 32]> {
     let digits = text
         .strip_prefix('z')
@@ -164,11 +173,17 @@ fn point(bytes: &[u8; 32]) -> Result<ed25519_dalek::VerifyingKey, Refusal> {
     let Ok(key) = ed25519_dalek::VerifyingKey::from_bytes(bytes) else {
         return Err(invalid("the bytes are no point of Ed25519"));
     };
-    // Decompression takes y modulo p; only the one canonical spelling is a key here.
-    if key.is_weak() || key.to_edwards().compress().as_bytes() != bytes {
+    if key.is_weak() || !is_canonical(bytes) {
         return Err(invalid("an Ed25519 key of low order, or not canonical"));
     }
     Ok(key)
+}
+
+/// Whether y is below p = 2^255 - 19. Decompression takes it modulo p, so that some points would
+/// have a second spelling; those with x = 0 and a set sign bit are of low order anyway.
+fn is_canonical(bytes: &[u8; 32]) -> bool {
+    let [lowest, middle @ .., highest] = bytes;
+    highest & 0x7f != 0x7f || middle.iter().any(|byte| *byte != 0xff) || *lowest < 0xed
 }
 
 fn refuse_low_order(bytes: &[u8; 32]) -> Result<(), Refusal> {

@@ -137,18 +137,14 @@ impl Item {
     }
 }
 
-/// Checks the sender's own signature against its history: `key_unknown`, `signature_invalid`.
+/// Checks the sender's own signature against its history: `key_unknown`, `key_invalid`,
+/// `signature_invalid`.
 ///
 /// A key that was dropped after `accepted_at` stays good, one revoked by then does not.
 pub fn verify_sender(item: &AdmittedItem, sender: &Identity) -> Result<(), Refusal> {
     let envelope = &item.envelope;
     let key = sender.signing_key_accepted(&envelope.kid, envelope.created_at, item.accepted_at);
-    let key = key.ok_or_else(|| {
-        Refusal::new(
-            ErrorCode::KeyUnknown,
-            "kid names no key of the sender that was valid at created_at",
-        )
-    })?;
+    let key = key.ok_or_else(|| envelope.unknown_key())?;
     if envelope.verify(key) {
         return Ok(());
     }

@@ -146,12 +146,12 @@ pub(crate) struct SignedBytes {
 }
 
 impl SignedBytes {
-    /// Of an object whose `sig` member is `signature`.
-    pub(crate) fn of(tag: Tag, object: &Object, signature: &Signature) -> Self {
+    /// Of an object that has a `sig`.
+    pub(crate) fn of(tag: Tag, object: &Object) -> Self {
         let mut input = tagged(tag);
         let start = input.len();
         let sig_at = write_without_sig(object, &mut input);
-        let digest = digest_with_sig(&input, start, sig_at, signature);
+        let digest = digest_with_sig(&input, start, sig_at, object.get("sig"));
         Self { input, digest }
     }
 }
@@ -178,7 +178,7 @@ fn write_without_sig(object: &Object, out: &mut Vec<u8>) -> usize {
 }
 
 /// Hashes the whole object by putting `"sig":"…"` back where it was taken out.
-fn digest_with_sig(input: &[u8], start: usize, sig_at: usize, signature: &Signature) -> [u8; 32] {
+fn digest_with_sig(input: &[u8], start: usize, sig_at: usize, sig: Option<&Json>) -> [u8; 32] {
     let head = input.get(start..sig_at).unwrap_or_default();
     let tail = input.get(sig_at..).unwrap_or_default();
     let mut hash = Sha256::new();
@@ -186,7 +186,8 @@ fn digest_with_sig(input: &[u8], start: usize, sig_at: usize, signature: &Signat
     if head != b"{" {
         hash.update(b",");
     }
-    hash.update(format!("\"sig\":\"{signature}\""));
+    hash.update(b"\"sig\":");
+    hash.update(sig.map(Json::to_jcs).unwrap_or_default());
     if !matches!(tail.first(), Some(b',' | b'}')) {
         hash.update(b",");
     }
@@ -205,7 +206,7 @@ mod tests {
             let mut object: Object = others.iter().map(|name| (*name, *name)).collect();
             let unsigned = signing_input(Tag::Envelope, &Json::Object(object.clone()));
             object.insert("sig", signature.to_string());
-            let bytes = SignedBytes::of(Tag::Envelope, &object, &signature);
+            let bytes = SignedBytes::of(Tag::Envelope, &object);
             assert_eq!(bytes.input, unsigned);
             let whole: [u8; 32] = Sha256::digest(Json::Object(object).to_jcs()).into();
             assert_eq!(bytes.digest, whole, "{others:?}");

@@ -214,3 +214,22 @@ fn expiry_counts_the_moment_itself_as_good() {
     let refusal = check_expiry(Some(Timestamp::from_unix_millis(999)), now).unwrap_err();
     assert_eq!(refusal.code, ErrorCode::Expired);
 }
+
+#[test]
+fn a_kid_that_is_no_point_is_called_a_bad_key() {
+    let Json::Object(mut object) = seal_draft(draft()).unwrap().json else {
+        panic!("an object")
+    };
+    // Not on the curve, and of low order.
+    for bytes in [[2; 32], [0; 32]] {
+        let key = [&[0xed, 0x01], &bytes[..]].concat();
+        let kid = format!("did:aip:a.example:alice#z{}", bs58::encode(key).into_string());
+        object.insert("kid", kid);
+        let envelope = Envelope::from_json(Json::Object(object.clone())).unwrap();
+        assert_eq!(envelope.unknown_key().code, ErrorCode::KeyInvalid);
+    }
+    assert_eq!(
+        seal_draft(draft()).unwrap().unknown_key().code,
+        ErrorCode::KeyUnknown
+    );
+}

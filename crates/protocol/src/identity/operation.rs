@@ -158,7 +158,7 @@ impl Operation {
         let kid = text(object, "kid")?.to_owned();
         let signer = verifying_kid(&kid, did.as_str(), "kid")?;
         let sig = Signature::parse(object.get("sig").and_then(Json::as_str).unwrap_or_default())?;
-        let bytes = SignedBytes::of(Tag::Identity, object, &sig);
+        let bytes = SignedBytes::of(Tag::Identity, object);
         let hash = multihash(&bytes.digest);
         Ok(Self {
             did,

@@ -39,9 +39,8 @@ fn admit(wire: &[u8], now: Timestamp, directory: &Identities) -> Result<Envelope
     if sender.is_deactivated() {
         return refuse(ErrorCode::SenderDeactivated);
     }
-    let Some(key) = sender.signing_key(&envelope.kid, envelope.created_at) else {
-        return refuse(ErrorCode::KeyUnknown);
-    };
+    let key = sender.signing_key(&envelope.kid, envelope.created_at);
+    let key = key.ok_or_else(|| envelope.unknown_key())?;
     if !envelope.verify(key) {
         return refuse(ErrorCode::SignatureInvalid);
     }

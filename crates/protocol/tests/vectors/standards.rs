@@ -174,13 +174,20 @@ fn multiformats() {
         assert_eq!((varint, bytes.len()), (code(name), 34));
     }
     assert_eq!(code("sha2-256"), 0x12);
-    let tests = String::from_utf8(read("multiformats/multibase/tests/basic.csv")).unwrap();
-    let row = tests.lines().find(|row| row.starts_with("base58btc")).unwrap();
-    let encoded = row.split('"').nth(1).unwrap();
-    assert_eq!(
-        bs58::decode(encoded.strip_prefix('z').unwrap())
-            .into_vec()
-            .unwrap(),
-        b"yes mani !"
-    );
+    let plain = [
+        ("basic", "yes mani !"),
+        ("leading_zero", "\0yes mani !"),
+        ("two_leading_zeros", "\0\0yes mani !"),
+    ];
+    for (name, plain) in plain {
+        let tests = String::from_utf8(read(&format!("multiformats/multibase/tests/{name}.csv"))).unwrap();
+        let row = tests.lines().find(|row| row.starts_with("base58btc")).unwrap();
+        let digits = row
+            .split('"')
+            .nth(1)
+            .and_then(|encoded| encoded.strip_prefix('z'))
+            .unwrap();
+        assert_eq!(bs58::decode(digits).into_vec().unwrap(), plain.as_bytes());
+        assert_eq!(bs58::encode(plain).into_string(), digits);
+    }
 }

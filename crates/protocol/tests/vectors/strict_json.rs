@@ -6,7 +6,7 @@ use aip_protocol::error::{ErrorCode, Refusal};
 use aip_protocol::json::Json;
 use aip_protocol::time::Timestamp;
 
-use crate::support::{hex_bytes, path, read, run, text};
+use crate::support::{hex_bytes, load, path, read, run, text};
 
 #[test]
 fn strict_json() {
@@ -63,6 +63,30 @@ fn row_19_the_canonical_form_is_that_of_rfc_8785() {
         ran += 1;
     }
     assert_eq!(ran, 4);
+}
+
+/// A number is ours when it is a whole one within ±(2^53-1), and then its text is that of RFC 8785;
+/// every other one is refused, also those that JCS could write.
+#[test]
+fn rfc_8785_numbers() {
+    let file = load("jcs/numbers.json");
+    let (mut ran, mut accepted) = (0, 0);
+    for case in file.as_array().unwrap() {
+        let bits = u64::from_str_radix(text(&case["ieee"]), 16).unwrap();
+        let number = f64::from_bits(bits);
+        ran += 1;
+        let Some(written) = case["text"].as_str() else {
+            assert!(!number.is_finite());
+            continue;
+        };
+        let is_ours = number.fract() == 0.0 && number.abs() < 9_007_199_254_740_992.0;
+        match Json::parse(written.as_bytes()) {
+            Ok(json) => assert_eq!((json.to_jcs(), is_ours), (written.as_bytes().to_vec(), true)),
+            Err(refusal) => assert!(!is_ours && refusal.code == ErrorCode::JsonInvalid, "{written}"),
+        }
+        accepted += u32::from(is_ours);
+    }
+    assert_eq!((ran, accepted), (643, 160));
 }
 
 /// Valid JSON that no signed object may hold: floats and duplicate members.
