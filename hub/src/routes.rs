@@ -17,6 +17,7 @@ pub mod discovery;
 pub mod docs;
 pub mod health;
 pub mod inbox;
+pub mod messages;
 pub mod metrics;
 pub mod resolve;
 pub mod socket;
@@ -160,6 +161,7 @@ impl Endpoint {
 /// The endpoints of the public listener; the busiest first, as the router tries them in order.
 pub fn public() -> Vec<Endpoint> {
     [
+        messages::endpoints(),
         resolve::endpoints(),
         inbox::endpoints(),
         socket::endpoints(),

@@ -1,6 +1,7 @@
 //! What a sender is told.
 
 use aip_protocol::error::{ErrorCode, Refusal};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use uuid::Uuid;
 
 use super::seams::SourceError;
@@ -49,6 +50,27 @@ pub struct Submission {
     pub seq: Option<u64>,
 }
 
+/// The object of spec §5: `{"id", "status", "route", "seq"?}`. Every door answers with it.
+impl Serialize for Submission {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let route = match self.route {
+            Route::Mailbox => "mailbox",
+            Route::Direct => "direct",
+        };
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry(
+            "id",
+            self.id.hyphenated().encode_lower(&mut Uuid::encode_buffer()),
+        )?;
+        map.serialize_entry("status", self.status.as_str())?;
+        map.serialize_entry("route", route)?;
+        if let Some(seq) = self.seq {
+            map.serialize_entry("seq", &seq)?;
+        }
+        map.end()
+    }
+}
+
 /// Why there is no [`Submission`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -86,4 +108,36 @@ pub struct BatchItem {
     pub id: Option<Uuid>,
     /// What happened to it.
     pub result: Result<Submission, SendError>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_has_the_members_of_the_specification() {
+        let id = Uuid::from_u128(0x6f8f_3f5e_2a52_4e0b_9a5f_6f0c_6f1d_7c11);
+        let stored = Submission {
+            id,
+            status: Sent::Stored,
+            route: Route::Mailbox,
+            seq: Some(17),
+        };
+        let expected = json!({
+            "id": "6f8f3f5e-2a52-4e0b-9a5f-6f0c6f1d7c11", "status": "stored", "route": "mailbox", "seq": 17
+        });
+        assert_eq!(serde_json::to_value(stored).unwrap(), expected);
+        let delivered = Submission {
+            status: Sent::Delivered,
+            route: Route::Direct,
+            seq: None,
+            ..stored
+        };
+        let expected = json!({
+            "id": "6f8f3f5e-2a52-4e0b-9a5f-6f0c6f1d7c11", "status": "delivered", "route": "direct"
+        });
+        assert_eq!(serde_json::to_value(delivered).unwrap(), expected);
+    }
 }

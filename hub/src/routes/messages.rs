@@ -1,0 +1,147 @@
+//! Envelopes in: sending, and asking what became of what was sent (§5).
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use aip_protocol::error::{ErrorCode, Refusal};
+use aip_relay::admission::Door;
+use aip_relay::relay::{BatchItem, SendError, Submission, is_batch};
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::extract::{BodyLimit, read_typed};
+use crate::routes::Endpoint;
+
+pub mod relay;
+pub mod send;
+pub mod status;
+
+/// The media types of envelopes.
+const MEDIA_TYPES: &[&str] = &["application/aip+json", "application/json"];
+
+/// The endpoints of this resource.
+pub fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::at("/api/v1/messages").post(send::send),
+        Endpoint::at("/relay/{name}").post(relay::relay),
+        Endpoint::at("/api/v1/messages/{id}/status").get(status::status),
+    ]
+}
+
+/// What happened to an envelope.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "the shape for the documentation; `Submission` writes itself")]
+struct SendAnswer {
+    /// The envelope's id.
+    #[schema(example = "6f8f3f5e-2a52-4e0b-9a5f-6f0c6f1d7c11")]
+    id: String,
+    /// `stored`, `delivered`, `queued` or `duplicate`; in an array also `refused`, with `code` and `detail`.
+    #[schema(example = "stored")]
+    status: String,
+    /// `mailbox`, `direct` or `peer`.
+    #[schema(example = "mailbox")]
+    route: String,
+    /// Its place in the recipient's mailbox, if it has one.
+    seq: Option<u64>,
+}
+
+/// Takes one envelope or an array of them from a request's body.
+async fn take(
+    app: &App,
+    req: &HttpRequest,
+    payload: web::Payload,
+    door: &Door,
+) -> Result<HttpResponse, ApiError> {
+    let relay = &app.settings.relay;
+    let limit = BodyLimit::new(relay.batch_bytes_max.max(relay.envelope_bytes_max));
+    let body = read_typed(app, req, payload, limit, MEDIA_TYPES).await?;
+    if is_batch(&body) {
+        return many(app, body, door).await;
+    }
+    let submission = app.relay.submit(body, door).await?;
+    let status = StatusCode::from_u16(submission.status.http_status()).unwrap_or(StatusCode::ACCEPTED);
+    Ok(HttpResponse::build(status).json(submission))
+}
+
+async fn many(app: &App, body: Bytes, door: &Door) -> Result<HttpResponse, ApiError> {
+    let items = app.relay.submit_batch(body, door).await?;
+    let failures = items.iter().filter_map(|item| item.result.as_ref().err());
+    let mut failures = failures.filter(|error| !matches!(error, SendError::Refused(_)));
+    if let Some(first) = failures.next() {
+        let further = failures.count();
+        let error: &(dyn std::error::Error + 'static) = first;
+        tracing::error!(
+            code = first.code().as_str(),
+            further,
+            cause = error,
+            "envelopes of an array failed"
+        );
+    }
+    let answers: Vec<ItemAnswer> = items.into_iter().map(ItemAnswer::from).collect();
+    Ok(HttpResponse::Ok().json(answers))
+}
+
+/// The answer to one envelope of several.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ItemAnswer {
+    Sent(Submission),
+    Refused(Map<String, Value>),
+}
+
+impl From<BatchItem> for ItemAnswer {
+    fn from(item: BatchItem) -> Self {
+        match item.result {
+            Ok(submission) => Self::Sent(submission),
+            Err(error) => {
+                let mut members = refused(ApiError::from(error).refusal());
+                members.extend(
+                    item.id
+                        .map(|id| ("id".to_owned(), id.hyphenated().to_string().into())),
+                );
+                Self::Refused(members)
+            }
+        }
+    }
+}
+
+/// A refusal where there is no status line for it: an item of an array, a frame of a socket. Members of the case
+/// replace none of the fixed ones.
+pub(crate) fn refused(refusal: &Refusal) -> Map<String, Value> {
+    let case = refusal.members.iter();
+    let mut members: Map<String, Value> = case
+        .map(|(name, value)| ((*name).to_owned(), value.clone()))
+        .collect();
+    members.insert("status".to_owned(), "refused".into());
+    members.insert("code".to_owned(), refusal.code.as_str().into());
+    members.insert("detail".to_owned(), refusal.detail.as_ref().into());
+    members.extend(
+        refusal
+            .retry_after_secs
+            .map(|secs| ("retry_after_s".to_owned(), secs.into())),
+    );
+    members
+}
+
+impl From<SendError> for ApiError {
+    fn from(error: SendError) -> Self {
+        match error {
+            SendError::Refused(refusal) => refusal.into(),
+            error => Self::failed(error.code(), error),
+        }
+    }
+}
+
+/// Nobody but the sender learns of a message.
+fn unknown_message() -> ApiError {
+    ApiError::refused(
+        ErrorCode::NotFound,
+        "You sent no message with this id here, or it was more than 14 days ago.",
+    )
+}
+
+#[cfg(test)]
+mod tests;
