@@ -5,6 +5,7 @@ use actix_web::test::TestRequest;
 use actix_web::web::{Bytes, Payload};
 use actix_web::{FromRequest as _, dev};
 use futures_util::StreamExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::*;
 use crate::extract::{BodyLimit, read_body};
@@ -254,4 +255,23 @@ async fn strangers_are_slowed_per_address() {
     );
     assert!(!slowed.header("retry-after").is_empty());
     assert_eq!(hub.ask(from("192.0.2.2")).await.status, 404);
+}
+
+#[actix_web::test]
+async fn row_80_listeners_stop_although_connections_are_open() {
+    let hub = TestHub::with(|settings| {
+        settings.http.listen = "127.0.0.1:0".parse().unwrap();
+        settings.http.operator_listen = "127.0.0.1:0".parse().unwrap();
+    });
+    let servers = Servers::bind(&hub.hub.app).unwrap();
+    let (public, life) = (servers.public_addr, hub.hub.life.clone());
+    let running = actix_web::rt::spawn(async move { servers.run(&life).await });
+    let mut idle = tokio::net::TcpStream::connect(public).await.unwrap();
+    idle.write_all(b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+        .await
+        .unwrap();
+    assert!(idle.read(&mut [0; 1_024]).await.unwrap() > 0);
+    hub.hub.begin_to_close();
+    running.await.unwrap().unwrap();
+    assert!(tokio::net::TcpStream::connect(public).await.is_err());
 }

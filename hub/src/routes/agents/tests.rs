@@ -229,3 +229,22 @@ async fn row_87_an_agent_cannot_set_what_the_operator_sets() {
         );
     }
 }
+
+#[actix_web::test]
+async fn row_24_a_wrong_clock_is_told_both_times() {
+    let hub = TestHub::new();
+    let early = hub.agent("alice").genesis();
+    hub.clock.advance(std::time::Duration::from_mins(10));
+    let answer = hub.post("/api/v1/agents", early).await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.code().as_str()),
+        (422, "created_at_out_of_window")
+    );
+    let problem = answer.json();
+    let told = problem.to_string();
+    assert!(
+        told.contains("2026-11-29T20:15:30") && told.contains("2026-11-29T20:25:30"),
+        "{told}"
+    );
+    assert_eq!(hub.get("/api/v1/resolve/alice%23hub.example").await.status, 404);
+}
