@@ -4,6 +4,7 @@ mod accept;
 mod drain;
 mod idle;
 mod names;
+mod nostr;
 mod sockets;
 
 use std::path::PathBuf;
@@ -29,6 +30,9 @@ pub(crate) struct Options {
     /// The `nats-server` program; found on the path by default.
     #[arg(long)]
     nats: Option<PathBuf>,
+    /// The `nostr-rs-relay` program; found on the path by default.
+    #[arg(long)]
+    nostr: Option<PathBuf>,
     /// Where the stores lie: the disk that is measured. The system's temporary folder by default.
     #[arg(long)]
     folder: Option<PathBuf>,
@@ -77,6 +81,9 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     }
     if options.wants(&["P11", "P12", "P13"]) {
         report(names::measure(options).await?);
+    }
+    if options.wants(&["P16"]) {
+        report(nostr::measure(options).await?);
     }
     if options.wants(&["idle"]) {
         report(idle::measure(options).await?);

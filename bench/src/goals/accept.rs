@@ -11,8 +11,9 @@ use crate::hub::{Hub, Straw};
 use crate::load::{self, Load, Pace, Requests};
 use crate::process::usage;
 use crate::report::{Bound, Row};
+use crate::yardstick;
 use crate::yardstick::fdatasync::{self, Disk};
-use crate::yardstick::jetstream::{self, JetStream};
+use crate::yardstick::jetstream::JetStream;
 
 /// Envelopes prepared for a run; more than any machine takes in the time of one.
 const PER_SEC: f64 = 30_000.0;
@@ -36,7 +37,7 @@ pub(crate) async fn measure(options: &Options) -> anyhow::Result<Vec<Row>> {
     let scratch = options.scratch()?;
     let hub = Hub::start(&scratch.path().join("hub"))?;
     let crowd = Crowd::register(hub.port, &hub.domain, "crowd", CROWD, &KEY).await?;
-    let nats = match jetstream::program(options.nats.as_deref()) {
+    let nats = match yardstick::program(options.nats.as_deref(), "nats-server") {
         Some(program) => Some(JetStream::start(&program, &scratch.path().join("nats"), true).await?),
         None => None,
     };

@@ -11,7 +11,8 @@ use crate::hub::Hub;
 use crate::load::{self, Pace, Requests};
 use crate::report::{Bound, Row};
 use crate::socket::Socket;
-use crate::yardstick::jetstream::{self, JetStream};
+use crate::yardstick;
+use crate::yardstick::jetstream::JetStream;
 
 /// Messages in the mailbox.
 const MESSAGES: usize = 10_000;
@@ -22,7 +23,7 @@ const ACK_EVERY: u64 = 256;
 
 /// Measures the goals of this file.
 pub(crate) async fn measure(options: &Options) -> anyhow::Result<Vec<Row>> {
-    let Some(program) = jetstream::program(options.nats.as_deref()) else {
+    let Some(program) = yardstick::program(options.nats.as_deref(), "nats-server") else {
         return Ok(Vec::new());
     };
     let scratch = options.scratch()?;

@@ -1,6 +1,6 @@
 //! NATS JetStream: publish and wait for the ack, and pull with acks. Needs a `nats-server` program.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -126,14 +126,4 @@ impl JetStream {
         self.context.client().flush().await?;
         Ok(got as f64 / started.elapsed().as_secs_f64())
     }
-}
-
-/// The server program: the one given, or the first `nats-server` on the path.
-pub(crate) fn program(given: Option<&Path>) -> Option<PathBuf> {
-    let found = |path: PathBuf| path.is_file().then_some(path);
-    if let Some(given) = given {
-        return found(given.to_path_buf());
-    }
-    let paths = std::env::var_os("PATH")?;
-    std::env::split_paths(&paths).find_map(|folder| found(folder.join("nats-server")))
 }

@@ -14,7 +14,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         &["aip-protocol", "aip-federation", "aip-registry", "aip-relay"],
     ),
     ("aip-tests", &["aip-protocol", "aip-client"]),
-    ("aip-bench", &["aip-protocol", "aip-client"]),
+    ("aip-bench", &["aip-protocol"]),
 ];
 
 /// Outside crates that one room alone may name.
