@@ -80,6 +80,8 @@ fn builder(guard: &Arc<GuardedResolver>) -> reqwest::ClientBuilder {
         .referer(false)
         .no_proxy()
         .connect_timeout(guard.policy.connect_timeout)
+        // Names of header fields are case-insensitive (RFC 9110 §5.1), but not to every small server out there.
+        .http1_title_case_headers()
         // No idle connections: they are sockets that strangers could make us hold, and a POST that
         // meets a connection in the act of closing cannot be tried again safely.
         .pool_max_idle_per_host(0)

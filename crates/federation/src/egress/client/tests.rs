@@ -128,7 +128,7 @@ async fn the_body_arrives_as_it_is_and_the_answer_comes_back() {
         "{request}"
     );
     assert!(
-        request.contains("content-type: application/aip+json\r\n"),
+        request.contains("Content-Type: application/aip+json\r\n"),
         "{request}"
     );
     assert!(request.ends_with("\r\n\r\n{\"a\":1}END"), "{request}");
