@@ -52,7 +52,7 @@ impl Relay {
                 Err(error) => {
                     self.stats.count_error(&error);
                     items.push(BatchItem {
-                        id: id_of(wire),
+                        id: id_of(wire, self.config.envelope_bytes_max),
                         result: Err(error),
                     });
                 }
@@ -111,9 +111,13 @@ fn put(groups: &mut Vec<Group>, index: usize, admitted: Admitted) {
     }
 }
 
-/// The envelope's id, for the answer to one that was refused.
-fn id_of(wire: &[u8]) -> Option<Uuid> {
-    Envelope::parse(wire).ok().map(|envelope| envelope.id)
+/// The envelope's id, for the answer to one that was refused; one that is too large is not read for it.
+fn id_of(wire: &[u8], bytes_max: usize) -> Option<Uuid> {
+    let readable = wire.len() <= bytes_max;
+    readable
+        .then(|| Envelope::parse(wire).ok())
+        .flatten()
+        .map(|envelope| envelope.id)
 }
 
 /// Cuts an array into the bytes of its items, each as it stands in the body.

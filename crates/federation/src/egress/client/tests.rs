@@ -1,7 +1,7 @@
 //! The guarded client against real sockets on this machine, with an injected resolver.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, Read as _};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use rustls::crypto::ring;
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -255,6 +257,42 @@ async fn what_does_not_speak_tls_is_not_connected_to() {
     let sent = server.await.unwrap();
     assert_eq!(sent.first(), Some(&0x16));
     assert!(!String::from_utf8_lossy(&sent).contains("POST"));
+}
+
+/// Accepts one TLS connection with a certificate that nobody vouches for; what came through it.
+fn serve_tls_once(listener: &std::net::TcpListener) -> Vec<u8> {
+    let certificate = CertificateDer::from(&include_bytes!("testdata/unknown_authority.crt.der")[..]);
+    let key = PrivatePkcs8KeyDer::from(&include_bytes!("testdata/unknown_authority.key.der")[..]);
+    let config = rustls::ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key.into())
+        .unwrap();
+    let (socket, _) = listener.accept().unwrap();
+    let connection = rustls::ServerConnection::new(Arc::new(config)).unwrap();
+    let mut sent = Vec::new();
+    // Ends in an error when the caller turns the certificate down.
+    let _ended = rustls::StreamOwned::new(connection, socket).read_to_end(&mut sent);
+    sent
+}
+
+#[tokio::test]
+async fn a_certificate_that_nobody_vouches_for_is_refused() {
+    for name in ["127.0.0.1", "localhost"] {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("https://{name}:{}/", listener.local_addr().unwrap().port());
+        let server = tokio::task::spawn_blocking(move || serve_tls_once(&listener));
+        let guarded = client(Policy::development(), Scripted::new(&[&["127.0.0.1"]]));
+        let error = post(&guarded, &url).await.unwrap_err();
+        assert_eq!(error.kind(), "connect_failed");
+        assert!(
+            super::chain(&error).contains("certificate"),
+            "{}",
+            super::chain(&error)
+        );
+        assert!(server.await.unwrap().is_empty(), "the request did not go out");
+    }
 }
 
 #[tokio::test]
