@@ -23,12 +23,12 @@ impl Backoff {
     /// For sockets: 500 ms doubling to 60 s.
     pub const RECONNECT: Self = Self {
         base: Duration::from_millis(500),
-        cap: Duration::from_secs(60),
+        cap: Duration::from_mins(1),
     };
     /// After another session of the same agent took over: two that take turns must not do so at speed.
     pub const REPLACED: Self = Self {
         base: Duration::from_secs(30),
-        cap: Duration::from_secs(600),
+        cap: Duration::from_mins(10),
     };
 
     /// The upper bound of the delay after `failures` failures in a row (0 counts as 1).
@@ -82,7 +82,7 @@ mod tests {
             assert!((7..=11).contains(&delay.as_secs()), "{delay:?}");
             assert!(backoff.delay(failures, None, &entropy) <= Duration::from_secs(4));
         }
-        let long = backoff.delay(1, Some(Duration::from_secs(86_400)), &entropy);
+        let long = backoff.delay(1, Some(Duration::from_hours(24)), &entropy);
         assert!(long <= RETRY_AFTER_MAX + Duration::from_secs(1));
     }
 

@@ -23,8 +23,6 @@ use crate::limits::{IDENTITIES_MAX, IDENTITY_FRESH, IDENTITY_REFRESH_MIN};
 pub(crate) enum Freshness {
     /// What is remembered will do, for a while.
     Remembered,
-    /// Ask again, but not too often: something did not check.
-    Refreshed,
     /// Ask again.
     Asked,
 }
@@ -33,6 +31,8 @@ pub(crate) enum Freshness {
 struct Known {
     identity: Identity,
     asked_at: Timestamp,
+    /// When something that did not check last made us ask again.
+    doubted_at: Option<Timestamp>,
 }
 
 /// What is known of other agents.
@@ -90,15 +90,28 @@ impl Identities {
 
     /// What is remembered, if it is fresh enough.
     pub(crate) fn recall(&self, did: &Did, freshness: Freshness, now: Timestamp) -> Option<Identity> {
-        let limit = match freshness {
-            Freshness::Remembered => IDENTITY_FRESH,
-            Freshness::Refreshed => IDENTITY_REFRESH_MIN,
-            Freshness::Asked => return None,
-        };
+        if freshness == Freshness::Asked {
+            return None;
+        }
         let known = self.known();
         let known = known.get(did)?;
         let age_ms = u128::try_from(now.millis_since(known.asked_at)).ok()?;
-        (age_ms < limit.as_millis()).then(|| known.identity.clone())
+        (age_ms < IDENTITY_FRESH.as_millis()).then(|| known.identity.clone())
+    }
+
+    /// Something of this agent did not check. Whether that is reason to ask again now; too often it is not.
+    pub(crate) fn may_doubt(&self, did: &Did, now: Timestamp) -> bool {
+        let mut known = self.known();
+        let Some(known) = known.get_mut(did) else {
+            return true;
+        };
+        let soon = known
+            .doubted_at
+            .is_some_and(|at| now < at + IDENTITY_REFRESH_MIN && at <= now);
+        if !soon {
+            known.doubted_at = Some(now);
+        }
+        !soon
     }
 
     /// What is pinned, however old.
@@ -151,11 +164,14 @@ impl Identities {
                 .map(|(did, _)| did.clone());
             oldest.and_then(|did| known.remove(&did));
         }
+        let doubted_at = known.get(did).and_then(|known| known.doubted_at);
+        let identity = history.identity.clone();
         known.insert(
             did.clone(),
             Known {
-                identity: history.identity.clone(),
+                identity,
                 asked_at: now,
+                doubted_at,
             },
         );
         Ok(history.identity.clone())
@@ -164,10 +180,12 @@ impl Identities {
     /// A DID may be longer than a file name may be, so files are named by its hash.
     fn pin_path(&self, did: &Did) -> Option<PathBuf> {
         let digest = Sha256::digest(did.as_str());
-        let name: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let name = digest
+            .first_chunk()
+            .map_or(0, |start| u128::from_be_bytes(*start));
         self.folder
             .as_ref()
-            .map(|folder| folder.join(format!("{name}.json")))
+            .map(|folder| folder.join(format!("{name:032x}.json")))
     }
 
     /// Writes the history that does not fit beside the pin. One file per head, so repeating it adds nothing.

@@ -108,6 +108,11 @@ impl AgentKeys {
         pending.into_iter().chain(&self.sealing)
     }
 
+    /// Whether a change of the identity was begun and is not confirmed yet.
+    pub fn has_unfinished_change(&self) -> bool {
+        self.pending.is_some()
+    }
+
     /// The key that this `kid` of an encrypted body names.
     pub(crate) fn opener(&self, body_kid: &str) -> Option<&OpeningKey> {
         let name = body_kid.strip_prefix(self.did.as_str())?.strip_prefix('#')?;

@@ -20,10 +20,10 @@ pub const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024 - 1024;
 pub const SEND_WINDOW: Duration =
     Duration::from_secs(aip_protocol::limits::WINDOW_SECS + aip_protocol::limits::TOLERANCE_SECS);
 /// The longest `Retry-After` that is followed as it is; longer ones are cut to it.
-pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
+pub const RETRY_AFTER_MAX: Duration = Duration::from_mins(5);
 
 /// A verified identity is used for this long before it is looked up again.
-pub const IDENTITY_FRESH: Duration = Duration::from_secs(300);
+pub const IDENTITY_FRESH: Duration = Duration::from_mins(5);
 /// Between two forced look-ups of the same identity: a stream of forgeries must not become a stream of requests.
 pub const IDENTITY_REFRESH_MIN: Duration = Duration::from_secs(5);
 /// Identities held in memory.
@@ -36,9 +36,9 @@ pub const HISTORY_OPERATIONS_MAX: usize = 10_000;
 /// Part of a token's life, in percent, after which it is renewed.
 pub const TOKEN_RENEW_PERCENT: u32 = 80;
 /// The shortest and the longest life that a token is believed to have, whatever the two clocks say.
-pub const TOKEN_LIFE_MIN: Duration = Duration::from_secs(60);
+pub const TOKEN_LIFE_MIN: Duration = Duration::from_mins(1);
 /// See [`TOKEN_LIFE_MIN`].
-pub const TOKEN_LIFE_MAX: Duration = Duration::from_secs(24 * 3600);
+pub const TOKEN_LIFE_MAX: Duration = Duration::from_hours(24);
 
 /// Messages in flight that a listener asks for by default (spec §6).
 pub const CREDIT_DEFAULT: u32 = 64;
@@ -62,6 +62,8 @@ pub const SILENT_PINGS_MAX: u32 = 3;
 pub const SOCKET_SEND_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a closing listener waits for the acks under way to be confirmed.
 pub const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a listener that was dropped waits for the hub to see that it is gone.
+pub const LINGER: Duration = Duration::from_secs(1);
 /// A session that lived this long counts as a success: the next reconnect starts at the shortest delay.
 pub const SESSION_STEADY: Duration = Duration::from_secs(30);
 /// The longest pause, in seconds, that a message handed back is kept away.
@@ -74,7 +76,7 @@ pub const KEY_FILE_BYTES_MAX: u64 = 256 * 1024;
 
 /// How long the ids of processed messages are kept. Spec §5 needs 20 minutes; a mailbox that was restored from a
 /// backup offers again what is up to seven days old, so the default covers the retention of a mailbox.
-pub const IDS_KEPT: Duration = Duration::from_secs(8 * 24 * 3600);
+pub const IDS_KEPT: Duration = Duration::from_hours(8 * 24);
 /// Ids kept at most, the newest.
 pub const IDS_MAX: usize = 65_536;
 /// Records in an inbox log before it is folded into a snapshot.

@@ -167,8 +167,8 @@ impl Listener {
                 tracing::warn!(seq = offered.seq, code, "a message is not good");
                 self.acker.reject_place(offered, code).await?;
             }
-            Judged::Later(error) => {
-                tracing::warn!(seq = offered.seq, %error, "the sender of a message cannot be looked up");
+            Judged::Later(why) => {
+                tracing::warn!(seq = offered.seq, why, "a message cannot be checked just now");
                 self.acker.nak_place(&key, nak_secs(offered.attempt)).await?;
             }
         }

@@ -18,8 +18,8 @@ pub(crate) enum Judged {
     Good(Box<Incoming>),
     /// It never will be: to the dead letters, with this code.
     Bad(&'static str),
-    /// The sender's identity cannot be looked up just now.
-    Later(Error),
+    /// That cannot be told just now, for this reason.
+    Later(String),
 }
 
 /// Why a message is not good.
@@ -35,11 +35,12 @@ pub(crate) async fn judge(client: &Client, offered: &Offered, envelope: Envelope
         return Ok(Judged::Bad(RECIPIENT_MISMATCH));
     }
     match check_signature(client, &envelope, offered.accepted_at).await {
-        Ok(true) => {}
-        Ok(false) => return Ok(Judged::Bad(SIGNATURE_INVALID)),
+        Ok(Signed::Yes) => {}
+        Ok(Signed::No) => return Ok(Judged::Bad(SIGNATURE_INVALID)),
+        Ok(Signed::AskLater) => return Ok(Judged::Later("its sender was looked up just now".to_owned())),
         Err(Error::Forked { .. }) => return Ok(Judged::Bad(HISTORY_FORKED)),
         Err(error @ Error::Refused(_)) if !error.is_transient() => return Ok(Judged::Bad(SENDER_UNKNOWN)),
-        Err(error) => return Ok(Judged::Later(error)),
+        Err(error) => return Ok(Judged::Later(error.to_string())),
     }
     Ok(match open(client, &envelope).await? {
         Some(content) => Judged::Good(Box::new(incoming(offered, envelope, content))),
@@ -47,15 +48,28 @@ pub(crate) async fn judge(client: &Client, offered: &Offered, envelope: Envelope
     })
 }
 
+enum Signed {
+    Yes,
+    No,
+    AskLater,
+}
+
 /// The sender may have rotated since its identity was last looked at, so a signature that does not check is checked once
-/// more against a fresh look.
-async fn check_signature(client: &Client, envelope: &Envelope, accepted_at: Timestamp) -> Result<bool> {
+/// more against a fresh look. No message is called bad without one; where it was had just now, the message waits.
+async fn check_signature(client: &Client, envelope: &Envelope, accepted_at: Timestamp) -> Result<Signed> {
     let remembered = client.look_up(&envelope.from, Freshness::Remembered).await?;
     if is_signed(&remembered, envelope, accepted_at) {
-        return Ok(true);
+        return Ok(Signed::Yes);
     }
-    let fresh = client.look_up(&envelope.from, Freshness::Refreshed).await?;
-    Ok(is_signed(&fresh, envelope, accepted_at))
+    if !client.may_doubt(&envelope.from) {
+        return Ok(Signed::AskLater);
+    }
+    let fresh = client.look_up(&envelope.from, Freshness::Asked).await?;
+    Ok(if is_signed(&fresh, envelope, accepted_at) {
+        Signed::Yes
+    } else {
+        Signed::No
+    })
 }
 
 /// What a first hub accepted stays accepted when its sender rotates, revokes or ends afterwards.
@@ -66,25 +80,17 @@ fn is_signed(sender: &Identity, envelope: &Envelope, accepted_at: Timestamp) -> 
 
 /// Another process may have rotated our keys, so a key that is not known is looked for once more in the key file.
 async fn open(client: &Client, envelope: &Envelope) -> Result<Option<Content>> {
-    if let Some(opened) = open_with_known_keys(client, envelope)? {
-        return Ok(opened);
+    if client.keys()?.opener(&envelope.body_kid).is_none() {
+        client.reload_keys().await?;
     }
-    client.reload_keys().await?;
-    Ok(open_with_known_keys(client, envelope)?.flatten())
+    Ok(peek(client, envelope))
 }
 
-/// `None`: no such key. `Some(None)`: the key is there and the body does not open with it.
-fn open_with_known_keys(client: &Client, envelope: &Envelope) -> Result<Option<Option<Content>>> {
-    let keys = client.keys()?;
-    let Some(key) = keys.opener(&envelope.body_kid) else {
-        return Ok(None);
-    };
-    Ok(Some(envelope.open(key).ok().and_then(Content::from_plaintext)))
-}
-
-/// The content of a letter that is only looked at, such as a dead one.
+/// The content, if one of our keys opens it. Says nothing of who sealed it.
 pub(crate) fn peek(client: &Client, envelope: &Envelope) -> Option<Content> {
-    open_with_known_keys(client, envelope).ok().flatten().flatten()
+    let keys = client.keys().ok()?;
+    let plaintext = envelope.open(keys.opener(&envelope.body_kid)?).ok()?;
+    Content::from_plaintext(plaintext)
 }
 
 fn incoming(offered: &Offered, envelope: Envelope, content: Content) -> Incoming {

@@ -206,7 +206,7 @@ fn problem(status: StatusCode, retry_after_secs: Option<u64>, body: &[u8]) -> Pr
 }
 
 fn parse_base(url: &str, allow_http: bool) -> Result<Url> {
-    let parsed = Url::parse(url).ok().filter(|parsed| parsed.has_host());
+    let parsed = Url::parse(url).ok().filter(Url::has_host);
     let parsed = parsed.ok_or_else(|| Error::Url(url.to_owned()))?;
     match parsed.scheme() {
         "https" => Ok(parsed),

@@ -87,6 +87,10 @@ impl Client {
         }
     }
 
+    pub(crate) fn may_doubt(&self, did: &Did) -> bool {
+        self.0.identities.may_doubt(did, self.now())
+    }
+
     async fn ask_history(&self, did: &Did) -> Result<History> {
         let domain = did.domain();
         if domain.as_str() == self.home_domain().await? {

@@ -7,7 +7,7 @@ use aip_protocol::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::Client;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::inbox::{Cursor, Inbox, MessageKey};
 use crate::limits::{LONG_POLL_SLACK, REQUEST_TIMEOUT};
 use crate::message::{Content, Incoming};
@@ -78,7 +78,8 @@ impl Client {
     pub async fn fetch_inbox(&self, after: Option<&Cursor>, limit: u32, wait: Duration) -> Result<InboxPage> {
         let mut path = format!("/api/v1/inbox?limit={limit}&wait_s={}", wait.as_secs());
         if let Some(Cursor { epoch, seq }) = after {
-            path.push_str(&format!("&after={}", encoded(&format!("{epoch}:{seq}"))));
+            path.push_str("&after=");
+            path.push_str(&encoded(&format!("{epoch}:{seq}")));
         }
         let timeout = (wait + LONG_POLL_SLACK).max(REQUEST_TIMEOUT);
         let request = || Request::get("asking for messages", path.clone()).timeout(timeout);
@@ -202,7 +203,7 @@ impl Client {
         if answer.body.is_empty() {
             return Ok(None);
         }
-        let value: Value = answer.json().map_err(|error: Error| error)?;
+        let value: Value = answer.json()?;
         Ok(value.get("seq").and_then(Value::as_u64))
     }
 }

@@ -73,7 +73,7 @@ impl Client {
                 Err(error) => error,
             };
             if !error.is_transient() {
-                return Err(self.after_refusal(sealed, error, failures));
+                return Err(after_refusal(sealed, error, failures));
             }
             failures += 1;
             if !self.pause(failures, &error, ends_at).await {
@@ -198,23 +198,23 @@ impl Client {
         true
     }
 
-    /// A hub that says "too old" after an attempt whose outcome nobody knows has not said that it lacks the message.
-    fn after_refusal(&self, sealed: &SealedEnvelope, error: Error, failures: u32) -> Error {
-        if failures > 0 && error.is_code(ErrorCode::CreatedAtOutOfWindow) {
-            return Error::OutcomeUnknown {
-                id: sealed.id(),
-                last: Box::new(error),
-            };
-        }
-        error
-    }
-
     /// The hub does not know our key: another process may have rotated it, or a change of ours is half done.
     async fn refresh_own_keys(&self) -> Result<()> {
         self.reload_keys().await?;
         self.finish_change().await?;
         Ok(())
     }
+}
+
+/// A hub that says "too old" after an attempt whose outcome nobody knows has not said that it lacks the message.
+fn after_refusal(sealed: &SealedEnvelope, error: Error, failures: u32) -> Error {
+    if failures > 0 && error.is_code(ErrorCode::CreatedAtOutOfWindow) {
+        return Error::OutcomeUnknown {
+            id: sealed.id(),
+            last: Box::new(error),
+        };
+    }
+    error
 }
 
 fn is_stale_key(error: &Error) -> bool {

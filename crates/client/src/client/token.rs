@@ -116,14 +116,14 @@ mod tests {
     #[test]
     fn a_token_is_renewed_at_four_fifths_of_its_life() {
         let now = Timestamp::from_unix_millis(0);
-        let token = held("t".into(), now + Duration::from_secs(3600), now);
-        assert_eq!(token.renew_at, now + Duration::from_secs(2880));
-        assert_eq!(token.ends_at, now + Duration::from_secs(3600));
+        let token = held("t".into(), now + Duration::from_hours(1), now);
+        assert_eq!(token.renew_at, now + Duration::from_mins(48));
+        assert_eq!(token.ends_at, now + Duration::from_hours(1));
     }
 
     #[test]
     fn a_clock_that_is_off_does_not_make_every_call_a_login() {
-        let now = Timestamp::from_unix_millis(0) + Duration::from_secs(7200);
+        let now = Timestamp::from_unix_millis(0) + Duration::from_hours(2);
         let token = held("t".into(), Timestamp::from_unix_millis(0), now);
         assert_eq!(token.ends_at, now + TOKEN_LIFE_MIN);
         assert!(!format!("{token:?}").contains("\"t\""));

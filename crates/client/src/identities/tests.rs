@@ -50,12 +50,21 @@ fn an_identity_is_remembered_for_a_while_and_asked_for_again_after_it() {
         IDENTITY_FRESH.checked_sub(Duration::from_millis(1)).unwrap()
     ));
     assert!(!recall(Freshness::Remembered, IDENTITY_FRESH));
-    assert!(
-        recall(Freshness::Refreshed, Duration::ZERO),
-        "a forced look-up does not repeat at once"
-    );
-    assert!(!recall(Freshness::Refreshed, IDENTITY_REFRESH_MIN));
     assert!(!recall(Freshness::Asked, Duration::ZERO));
+}
+
+#[test]
+fn a_stream_of_forgeries_is_not_a_stream_of_requests() {
+    let keys = AgentKeys::generate(did(), &Entropy::system());
+    let identities = Identities::new(None);
+    identities.admit(&did(), &history(&keys, 1, ""), now()).unwrap();
+    assert!(
+        identities.may_doubt(&did(), now()),
+        "the first doubt counts at once"
+    );
+    identities.admit(&did(), &history(&keys, 1, ""), now()).unwrap();
+    assert!(!identities.may_doubt(&did(), now()));
+    assert!(identities.may_doubt(&did(), now() + IDENTITY_REFRESH_MIN));
 }
 
 #[test]

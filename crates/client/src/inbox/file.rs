@@ -367,5 +367,8 @@ fn decode(line: &[u8]) -> Option<Entry> {
 /// The first four bytes of SHA-256, in hexadecimal: enough to tell a torn line.
 fn checksum(json: &[u8]) -> String {
     let digest = Sha256::digest(json);
-    digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+    format!(
+        "{:08x}",
+        digest.first_chunk().map_or(0, |start| u32::from_be_bytes(*start))
+    )
 }

@@ -68,6 +68,11 @@ impl KeyFile {
         Ok(self.read()?.sealed.is_some())
     }
 
+    /// The hub that the keys live at, which stands in the clear.
+    pub fn hub(&self) -> Result<Option<String>, KeyFileError> {
+        Ok(self.read()?.hub)
+    }
+
     /// Reads the keys.
     ///
     /// # Errors

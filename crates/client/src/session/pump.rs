@@ -16,7 +16,7 @@ use super::policy::{End, Next, Reconnect};
 use crate::client::Client;
 use crate::error::{Error, Problem, Result};
 use crate::inbox::Inbox;
-use crate::limits::{CLOSE_TIMEOUT, CREDIT_MAX, PING_EVERY, SILENT_PINGS_MAX};
+use crate::limits::{CLOSE_TIMEOUT, CREDIT_MAX, LINGER, PING_EVERY, SILENT_PINGS_MAX};
 use crate::wire::{MessageStatus, Sent};
 
 /// What the pump tells its listener.
@@ -268,7 +268,7 @@ impl Pump {
             };
             let Some(end) = end else { continue };
             if matches!(end, End::Done) {
-                self.farewell(connection, progress).await;
+                Self::farewell(connection, progress).await;
             }
             return Ok(end);
         }
@@ -409,8 +409,12 @@ impl Pump {
         (room && self.in_hand.insert(place)).then_some(Event::Message(offered))
     }
 
-    /// Waits for the acks under way to be confirmed, then closes.
-    async fn farewell(&mut self, mut connection: Connection, mut progress: Progress) {
+    /// Where the application closes, waits for the acks under way to be confirmed; where it just let go, it does not.
+    async fn farewell(mut connection: Connection, mut progress: Progress) {
+        if !progress.closing {
+            connection.close(LINGER).await;
+            return;
+        }
         let confirmed = async {
             while progress.unconfirmed > 0 {
                 match connection.receive().await {

@@ -1,0 +1,75 @@
+//! The command line of `aip`.
+
+#[cfg(test)]
+mod tests;
+pub(crate) mod values;
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, Subcommand};
+
+use crate::commands;
+
+/// Speak AIP: names, sealed mail, and what arrives.
+#[derive(Debug, Parser)]
+#[command(name = "aip", version, about, after_help = EXIT_CODES)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Agents are named as alice#example.org, alice@example.org, @alice@example.org, or did:aip:example.org:alice.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by the hub (code and reason are printed).
+A key file that is sealed asks for its passphrase, or takes it from AIP_PASSPHRASE.";
+
+/// What every command takes.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// The hub; by default the one that the key file names
+    #[arg(long, global = true, env = "AIP_HUB", value_name = "URL")]
+    pub(crate) hub: Option<String>,
+    /// The key file; by default ~/.config/aip/agent.key
+    #[arg(long, global = true, env = "AIP_KEY", value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
+    /// Print JSON, one value per line
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Also speak plain http to hubs on other machines
+    #[arg(long, global = true)]
+    pub(crate) allow_http: bool,
+    /// Say on the standard error what happens; twice says more
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make keys and take a name at the hub
+    Register(commands::register::Args),
+    /// Look an agent up and check its identity
+    Resolve(commands::resolve::Args),
+    /// Seal a message and send it
+    Send(commands::send::Args),
+    /// Receive messages as they come
+    Listen(commands::listen::Args),
+    /// Fetch the messages that wait
+    Inbox(commands::inbox::Args),
+    /// What became of a message
+    Status(commands::status::Args),
+    /// Replace the keys
+    Rotate(commands::rotate::Args),
+    /// Who the key file says we are
+    Whoami,
+    /// Messages that could not be delivered to us
+    Dead(commands::dead::Args),
+    /// Write the keys to a file, to be imported elsewhere
+    Export(commands::export::Args),
+    /// Take keys that were exported
+    Import(commands::import::Args),
+    /// End the agent, for ever
+    Deactivate(commands::deactivate::Args),
+}

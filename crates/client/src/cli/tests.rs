@@ -1,0 +1,76 @@
+//! What the command line accepts, and what it refuses.
+
+use clap::{CommandFactory, Parser};
+
+use super::*;
+
+fn parse(line: &str) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(std::iter::once("aip").chain(line.split_whitespace()))
+}
+
+#[test]
+fn the_command_line_is_consistent() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn every_command_of_the_manual_is_understood() {
+    for line in [
+        "register alice",
+        "register alice --invite i-1 --direct https://a.example/aip --passphrase --hub https://h.example",
+        "resolve alice#localhost:8080",
+        "resolve @alice@example.org --history --json",
+        "resolve did:aip:example.org:alice --repin",
+        "send bob@example.org hello",
+        "send bob@example.org --file - --type a.b --thread t --reply-to r --expires 1h --content-type text/x",
+        "--hub http://localhost:1 --key k send bob@example.org hello --retry-for 5m",
+        "listen",
+        "listen --exec cat --json --count 3 --credit 8 --share --come-back",
+        "inbox --limit 5 --ack --wait 10s",
+        "status 6f8f3f5e-2a52-4e0b-9a5f-6f0c6f1d7c11 --to bob@example.org",
+        "rotate --revoke-old --rotation",
+        "whoami -vv",
+        "dead",
+        "dead redrive 7",
+        "export backup.key --plain",
+        "import backup.key --passphrase",
+        "deactivate --yes",
+    ] {
+        if let Err(error) = parse(line) {
+            panic!("{line}: {error}");
+        }
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_wrong_usage() {
+    for line in [
+        "",
+        "register",
+        "resolve alice",
+        "send bob hello",
+        "send bob@example.org hello --file f",
+        "send bob@example.org hello --expires soon",
+        "listen --credit 0",
+        "listen --credit 9999",
+        "inbox --limit 0",
+        "status not-an-id",
+        "dead redrive x",
+        "fly",
+    ] {
+        let error = parse(line).map(drop).expect_err(line);
+        assert_eq!(error.exit_code(), 2, "{line}");
+    }
+}
+
+#[test]
+fn global_options_stand_anywhere() {
+    for line in [
+        "--json --hub https://h.example whoami",
+        "whoami --json --hub https://h.example",
+    ] {
+        let cli = parse(line).unwrap();
+        assert!(cli.global.json, "{line}");
+        assert_eq!(cli.global.hub.as_deref(), Some("https://h.example"), "{line}");
+    }
+}

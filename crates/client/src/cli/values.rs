@@ -1,0 +1,91 @@
+//! Values of the command line: agents as people write them, and spans of time.
+
+use std::time::Duration;
+
+use aip_client::parse_agent;
+use aip_client::protocol::name::Did;
+
+/// Reads an agent: a handle, a DID, or the mail-like forms `alice@domain` and `@alice@domain` (spec §1: on the command
+/// line only).
+pub(crate) fn agent(text: &str) -> Result<Did, String> {
+    let mail_like = !text.starts_with("did:") && !text.contains('#') && !text.contains("%23");
+    let named = text.strip_prefix('@').unwrap_or(text);
+    let handle = match named.split_once('@') {
+        Some((name, domain)) if mail_like => format!("{name}#{domain}"),
+        _ => text.to_owned(),
+    };
+    parse_agent(&handle).map_err(|refusal| refusal.detail.into_owned())
+}
+
+/// Reads a span such as `90s`, `30m`, `1h`, `7d`, or plain seconds.
+pub(crate) fn span(text: &str) -> Result<Duration, String> {
+    let says = || "write a number and s, m, h or d, such as 90s, 30m, 1h or 7d".to_owned();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = text.strip_prefix(digits).unwrap_or_default();
+    let factor = match unit {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        _ => return Err(says()),
+    };
+    let count: u64 = digits.parse().map_err(|_not_a_number| says())?;
+    count
+        .checked_mul(factor)
+        .map(Duration::from_secs)
+        .ok_or_else(says)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_is_written_in_five_ways() {
+        for text in [
+            "alice#localhost:8080",
+            "alice%23localhost:8080",
+            "alice@localhost:8080",
+            "@alice@localhost:8080",
+            "did:aip:localhost%3A8080:alice",
+            "Alice#LOCALHOST:8080",
+        ] {
+            assert_eq!(
+                agent(text).unwrap().as_str(),
+                "did:aip:localhost%3A8080:alice",
+                "{text}"
+            );
+        }
+        for text in [
+            "alice",
+            "@alice",
+            "alice@",
+            "@alice@b@c",
+            "did:web:x",
+            "a#b#c",
+            "",
+        ] {
+            assert!(agent(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn spans_have_a_unit_or_are_seconds() {
+        let secs = |text| span(text).map(|span| span.as_secs());
+        assert_eq!(
+            [secs("90"), secs("90s"), secs("2m"), secs("1h"), secs("7d")].map(Result::unwrap),
+            [90, 90, 120, 3600, 604_800]
+        );
+        for text in [
+            "",
+            "s",
+            "-1s",
+            "1.5h",
+            "1w",
+            "99999999999999999999d",
+            "184467440737095516d",
+        ] {
+            assert!(span(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The commands, one per file: arguments, what is done, what is printed.
+
+pub(crate) mod deactivate;
+pub(crate) mod dead;
+pub(crate) mod export;
+pub(crate) mod import;
+pub(crate) mod inbox;
+pub(crate) mod listen;
+pub(crate) mod register;
+pub(crate) mod resolve;
+pub(crate) mod rotate;
+pub(crate) mod send;
+mod show;
+pub(crate) mod status;
+mod whoami;
+
+use crate::cli::{Cli, Command};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// How a command ends.
+pub(crate) type Outcome = Result<(), Failure>;
+
+/// Runs the command that was asked for.
+pub(crate) async fn run(cli: Cli, output: Output) -> Outcome {
+    let context = Context::new(cli.global, output);
+    match cli.command {
+        Command::Register(args) => register::run(&context, args).await,
+        Command::Resolve(args) => resolve::run(&context, args).await,
+        Command::Send(args) => send::run(&context, args).await,
+        Command::Listen(args) => listen::run(&context, args).await,
+        Command::Inbox(args) => inbox::run(&context, args).await,
+        Command::Status(args) => status::run(&context, args).await,
+        Command::Rotate(args) => rotate::run(&context, args).await,
+        Command::Whoami => whoami::run(&context),
+        Command::Dead(args) => dead::run(&context, args).await,
+        Command::Export(args) => export::run(&context, &args),
+        Command::Import(args) => import::run(&context, &args),
+        Command::Deactivate(args) => deactivate::run(&context, args).await,
+    }
+}

@@ -1,0 +1,130 @@
+//! What commands share: the key file, the hub, the client made of both.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use aip_client::{Client, KeyFile, inbox::FileInbox};
+use zeroize::Zeroizing;
+
+use crate::cli::Global;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// One run of the command.
+#[derive(Debug)]
+pub(crate) struct Context {
+    global: Global,
+    pub(crate) output: Output,
+}
+
+impl Context {
+    pub(crate) fn new(global: Global, output: Output) -> Self {
+        Self { global, output }
+    }
+
+    /// The key file that was named, or the usual one.
+    pub(crate) fn key_path(&self) -> Result<PathBuf, Failure> {
+        if let Some(path) = &self.global.key {
+            return Ok(path.clone());
+        }
+        let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
+        let home = home.ok_or_else(|| Failure::Usage("name a key file with --key or AIP_KEY".to_owned()))?;
+        Ok(home.join(".config/aip/agent.key"))
+    }
+
+    /// The key file, with its passphrase if it is sealed.
+    pub(crate) fn key_file(&self) -> Result<KeyFile, Failure> {
+        let file = KeyFile::at(self.key_path()?);
+        if file.exists() && file.is_sealed()? {
+            let passphrase = passphrase(&format!("Passphrase of {}: ", file.path().display()))?;
+            return Ok(file.with_passphrase(passphrase.as_str()));
+        }
+        Ok(file)
+    }
+
+    /// The inbox beside the key file.
+    pub(crate) fn inbox(&self) -> Result<FileInbox, Failure> {
+        Ok(FileInbox::open(
+            KeyFile::at(self.key_path()?).state_folder().join("inbox"),
+        )?)
+    }
+
+    /// A client with keys. The hub is the one that was named, or the one that the keys know.
+    pub(crate) fn client(&self) -> Result<Client, Failure> {
+        self.client_with(None)
+    }
+
+    /// The same; messages are offered to a hub that does not answer for this long.
+    pub(crate) fn client_with(&self, send_window: Option<Duration>) -> Result<Client, Failure> {
+        let file = self.key_file()?;
+        let keys = file.load()?;
+        let hub = match (&self.global.hub, keys.hub()) {
+            (Some(hub), _) => hub.clone(),
+            (None, Some(hub)) => hub.to_owned(),
+            (None, None) => return Err(no_hub()),
+        };
+        let mut builder = Client::builder(hub)
+            .key_file(file)?
+            .allow_http(self.global.allow_http);
+        if let Some(window) = send_window {
+            builder = builder.send_window(window);
+        }
+        Ok(builder.build()?)
+    }
+
+    /// A client that may have no keys yet: for looking up, and for registering.
+    pub(crate) fn client_without_keys(&self, file: Option<KeyFile>) -> Result<Client, Failure> {
+        let hub = match (&self.global.hub, self.known_hub()) {
+            (Some(hub), _) => hub.clone(),
+            (None, Some(hub)) => hub,
+            (None, None) => return Err(no_hub()),
+        };
+        let builder = Client::builder(hub).allow_http(self.global.allow_http);
+        let builder = match file {
+            Some(file) => builder.key_file(file)?,
+            None => builder.state_folder(KeyFile::at(self.key_path()?).state_folder()),
+        };
+        Ok(builder.build()?)
+    }
+
+    /// The hub of an existing key file; it is written there in the clear.
+    fn known_hub(&self) -> Option<String> {
+        KeyFile::at(self.key_path().ok()?).hub().ok().flatten()
+    }
+}
+
+/// From the environment, or from whoever sits there.
+pub(crate) fn passphrase(prompt: &str) -> Result<Zeroizing<String>, Failure> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the command line reads its own environment, and only here"
+    )]
+    let given = std::env::var("AIP_PASSPHRASE")
+        .ok()
+        .filter(|given| !given.is_empty());
+    match given {
+        Some(given) => Ok(Zeroizing::new(given)),
+        None if std::io::stdin().is_terminal() => Ok(Zeroizing::new(rpassword::prompt_password(prompt)?)),
+        None => Err(Failure::Usage(
+            "the passphrase is needed: set AIP_PASSPHRASE".to_owned(),
+        )),
+    }
+}
+
+/// A passphrase for something that is being written: asked for twice.
+pub(crate) fn new_passphrase() -> Result<Zeroizing<String>, Failure> {
+    let first = passphrase("New passphrase: ")?;
+    let second = passphrase("Once more: ")?;
+    if first != second {
+        return Err(Failure::Usage("the two passphrases differ".to_owned()));
+    }
+    if first.is_empty() {
+        return Err(Failure::Usage("an empty passphrase protects nothing".to_owned()));
+    }
+    Ok(first)
+}
+
+fn no_hub() -> Failure {
+    Failure::Usage("which hub? Give --hub URL or set AIP_HUB".to_owned())
+}

@@ -1,0 +1,82 @@
+//! Why a command did not succeed, and with which exit code it ends.
+
+use aip_client::{Error, KeyFileError, Problem};
+
+/// What a command ends with when it does not succeed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// The command line asks for something that makes no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// The library could not do it.
+    #[error(transparent)]
+    Client(#[from] Error),
+    /// The machine could not do it.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// Something else went wrong.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl Failure {
+    /// 1 failed, 2 wrong usage, 3 refused by the hub.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage(_) | Self::Client(Error::Invalid(_) | Error::Url(_) | Error::Insecure(_)) => 2,
+            Self::Client(error) if error.problem().is_some() => 3,
+            _ => 1,
+        }
+    }
+
+    /// The hub's refusal, if that is what it is.
+    pub(crate) fn problem(&self) -> Option<&Problem> {
+        match self {
+            Self::Client(error) => error.problem(),
+            _ => None,
+        }
+    }
+
+    /// The failure and its causes, in one line.
+    pub(crate) fn sentence(&self) -> String {
+        let mut sentence = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            let text = error.to_string();
+            // Some libraries repeat their cause in their own text.
+            if !sentence.contains(&text) {
+                sentence.push_str(": ");
+                sentence.push_str(&text);
+            }
+            cause = error.source();
+        }
+        sentence
+    }
+}
+
+impl From<KeyFileError> for Failure {
+    fn from(error: KeyFileError) -> Self {
+        Self::Client(error.into())
+    }
+}
+
+impl From<aip_client::InboxError> for Failure {
+    fn from(error: aip_client::InboxError) -> Self {
+        Self::Client(error.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_tell_refusals_from_failures() {
+        let refused = Error::Refused(Box::new(Problem::new("handle_taken", "Choose another name.")));
+        assert_eq!(Failure::from(refused).exit_code(), 3);
+        assert_eq!(Failure::from(Error::Closed).exit_code(), 1);
+        assert_eq!(Failure::from(Error::Url("x".into())).exit_code(), 2);
+        assert_eq!(Failure::Usage("x".into()).exit_code(), 2);
+        assert_eq!(Failure::from(KeyFileError::Missing("k".into())).exit_code(), 1);
+    }
+}

@@ -1,0 +1,79 @@
+//! What the command prints: sentences for people, or JSON, one value per line.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+
+/// Where a command says what it found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output {
+    json: bool,
+}
+
+impl Output {
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// Prints `value` as JSON, or `lines` for people. Flushed, so that who reads along sees it at once.
+    pub(crate) fn show(self, value: &Value, lines: &str) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        if self.json {
+            writeln!(out, "{value}")?;
+        } else {
+            writeln!(out, "{}", printable(lines))?;
+        }
+        out.flush()
+    }
+
+    /// Why the command did not succeed.
+    pub(crate) fn failure(self, failure: &Failure) {
+        if self.json {
+            let code = failure.problem().map(|problem| problem.code.clone());
+            let request_id = failure.problem().and_then(|problem| problem.request_id.clone());
+            let value =
+                json!({"error": {"code": code, "detail": failure.sentence(), "request_id": request_id}});
+            drop(writeln!(io::stderr(), "{value}"));
+        } else {
+            note(&format!("aip: {}", failure.sentence()));
+        }
+    }
+}
+
+/// A remark for people; never on the standard output.
+pub(crate) fn note(text: &str) {
+    // Who has closed the standard error does not want to know.
+    drop(writeln!(io::stderr(), "{}", printable(text)));
+}
+
+/// Text of strangers may hold sequences that drive a terminal; they are shown instead of obeyed.
+pub(crate) fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => shown.push(c),
+            // Control characters, and the marks that turn the direction of text around.
+            c if c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') => {
+                shown.extend(c.escape_unicode());
+            }
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_cannot_drive_the_terminal() {
+        assert_eq!(
+            printable("a\tb\né \u{1b}[2J\r\u{9b}"),
+            "a\tb\né \\u{1b}[2J\\u{d}\\u{9b}"
+        );
+        assert_eq!(printable("abc\u{202e}txt.exe"), "abc\\u{202e}txt.exe");
+    }
+}

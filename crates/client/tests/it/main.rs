@@ -1,0 +1,15 @@
+//! The client against a hub that is scripted in this process: what it sends, what it survives, what it never does twice.
+//! The same library against the real hub is tested in the workspace's own tests.
+
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod identity;
+#[cfg(test)]
+mod login;
+#[cfg(test)]
+mod receive;
+#[cfg(test)]
+mod send;
+#[cfg(test)]
+mod support;

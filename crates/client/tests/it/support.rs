@@ -1,0 +1,72 @@
+//! Agents of the scripted hub, and waiting with a deadline.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aip_client::inbox::MemoryInbox;
+use aip_client::{Backoff, Client, ClientBuilder, Incoming, ListenOptions, Listener, Registration};
+
+use crate::fake::FakeHub;
+
+/// Long enough for a busy machine; a test that reaches it has failed.
+pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
+
+/// Tries again at once: what the tests look at is the order of things, not their pace.
+pub(crate) const QUICK: Backoff = Backoff {
+    base: Duration::from_millis(1),
+    cap: Duration::from_millis(5),
+};
+
+pub(crate) fn builder(hub: &FakeHub) -> ClientBuilder {
+    Client::builder(hub.url()).backoff(QUICK)
+}
+
+/// A registered agent with keys in memory.
+pub(crate) async fn agent(hub: &FakeHub, name: &str) -> Client {
+    let client = builder(hub).build().unwrap();
+    client.register(name, Registration::default()).await.unwrap();
+    client
+}
+
+pub(crate) fn options() -> ListenOptions {
+    ListenOptions {
+        backoff: QUICK,
+        ..ListenOptions::default()
+    }
+}
+
+pub(crate) fn listen(client: &Client) -> Listener {
+    client.listen(Arc::new(MemoryInbox::new()), options())
+}
+
+pub(crate) async fn within<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(DEADLINE, what)
+        .await
+        .expect("within the deadline")
+}
+
+pub(crate) async fn next(listener: &mut Listener) -> Incoming {
+    within(listener.next()).await.unwrap()
+}
+
+/// Waits until it is so.
+pub(crate) async fn eventually(what: &str, so: impl Fn() -> bool) {
+    let polling = async {
+        while !so() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    assert!(
+        tokio::time::timeout(DEADLINE, polling).await.is_ok(),
+        "never: {what}"
+    );
+}
+
+/// Nothing comes: a message that is sent afterwards is the next one.
+pub(crate) async fn nothing_before_marker(hub: &FakeHub, listener: &mut Listener, name: &str) {
+    let marker = agent(hub, "marker").await;
+    let to = format!("{name}#{}", hub.domain);
+    marker.send(&aip_client::Draft::text(to, "marker")).await.unwrap();
+    let message = next(listener).await;
+    assert_eq!(message.content.as_text(), Some("marker"));
+}
