@@ -58,12 +58,9 @@ impl Context {
     /// The same; messages are offered to a hub that does not answer for this long.
     pub(crate) fn client_with(&self, send_window: Option<Duration>) -> Result<Client, Failure> {
         let file = self.key_file()?;
-        let keys = file.load()?;
-        let hub = match (&self.global.hub, keys.hub()) {
-            (Some(hub), _) => hub.clone(),
-            (None, Some(hub)) => hub.to_owned(),
-            (None, None) => return Err(no_hub()),
-        };
+        // Read before the hub is looked for: without keys there is nothing to do, whatever the hub.
+        let written = file.hub()?;
+        let hub = self.global.hub.clone().or(written).ok_or_else(no_hub)?;
         let mut builder = Client::builder(hub)
             .key_file(file)?
             .allow_http(self.global.allow_http);
@@ -75,11 +72,12 @@ impl Context {
 
     /// A client that may have no keys yet: for looking up, and for registering.
     pub(crate) fn client_without_keys(&self, file: Option<KeyFile>) -> Result<Client, Failure> {
-        let hub = match (&self.global.hub, self.known_hub()) {
-            (Some(hub), _) => hub.clone(),
-            (None, Some(hub)) => hub,
-            (None, None) => return Err(no_hub()),
-        };
+        let hub = self
+            .global
+            .hub
+            .clone()
+            .or_else(|| self.known_hub())
+            .ok_or_else(no_hub)?;
         let builder = Client::builder(hub).allow_http(self.global.allow_http);
         let builder = match file {
             Some(file) => builder.key_file(file)?,

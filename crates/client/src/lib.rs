@@ -1,3 +1,5 @@
+//! An agent's side of AIP/1, and what the command `aip` is made of. The rest of this text is the room's README.
+//!
 #![doc = include_str!("../README.md")]
 
 mod backoff;

@@ -4,8 +4,10 @@ use aip_protocol::identity::{Keys, Operation, OperationDraft, RouteMode};
 use aip_protocol::json::Json;
 use aip_protocol::name::{Domain, Handle, Name};
 
+use super::lookup::is_unknown_agent;
 use super::{Client, Resolved, blocking};
 use crate::error::{Error, Result};
+use crate::identities::Freshness;
 use crate::keys::{AgentKeys, Pending};
 
 /// How an agent registers. The default: at an open hub, in relay mode, named after itself.
@@ -32,7 +34,7 @@ impl Client {
         let _one_at_a_time = self.0.changing.lock().await;
         let name = Name::parse(name)?;
         let made = self.ensure_keys(&name).await?;
-        let outcome = self.found(&name, &registration).await;
+        let outcome = self.found(&name, &registration, made).await;
         if let (true, Err(Error::Refused(problem))) = (made, &outcome)
             && !problem.is_transient()
         {
@@ -63,7 +65,7 @@ impl Client {
         Ok(true)
     }
 
-    async fn found(&self, name: &Name, registration: &Registration) -> Result<()> {
+    async fn found(&self, name: &Name, registration: &Registration, made: bool) -> Result<()> {
         let mut keys = AgentKeys::clone(&*self.keys()?);
         if keys.did().name() != name.as_str() {
             let why = format!("these keys belong to {}, not to {name}", keys.did().handle());
@@ -73,12 +75,24 @@ impl Client {
             });
         }
         if keys.pending.is_none() {
+            if !made && self.is_registered(&keys).await? {
+                return Ok(());
+            }
             let operation = genesis(&keys, registration, self)?;
             let fresh = keys.current().ok_or(Error::NoKeys)?;
             keys.pending = Some(Pending { operation, fresh });
             self.save_keys(keys).await?;
         }
         self.finish(registration.invite.as_deref()).await.map(drop)
+    }
+
+    /// Whether the hub knows this agent under these very keys.
+    async fn is_registered(&self, keys: &AgentKeys) -> Result<bool> {
+        match self.look_up(keys.did(), Freshness::Asked).await {
+            Ok(identity) => Ok(identity.current_signing(&keys.kid()).is_some()),
+            Err(error) if is_unknown_agent(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     fn discard_keys(&self) -> Result<()> {

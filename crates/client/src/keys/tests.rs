@@ -2,7 +2,9 @@
 
 use std::fs;
 
+use aip_protocol::identity::{Keys, OperationDraft};
 use aip_protocol::name::Did;
+use aip_protocol::time::Timestamp;
 
 use super::*;
 
@@ -163,22 +165,55 @@ fn debug_shows_public_halves_only() {
     }
 }
 
+/// A change of the identity that replaces every key.
+fn begin_change(keys: &mut AgentKeys, entropy: &Entropy) {
+    let fresh = FreshKeys {
+        signing: new_signing(entropy),
+        opening: new_opening(entropy),
+        rotation: new_signing(entropy),
+    };
+    let lists = Keys {
+        signing: vec![fresh.signing.public().clone()],
+        sealing: vec![fresh.opening.public().clone()],
+        rotation: vec![fresh.rotation.public().clone()],
+    };
+    let draft = OperationDraft::genesis(did(), Timestamp::UNIX_EPOCH, lists);
+    let operation = draft.sign(&fresh.rotation).unwrap();
+    keys.pending = Some(Pending { operation, fresh });
+}
+
 #[test]
-fn a_settled_change_keeps_the_old_opening_keys() {
-    let entropy = Entropy::system();
+fn a_change_under_way_survives_in_the_file_and_opens_already() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, entropy) = (KeyFile::at(folder.path().join("k")), Entropy::system());
     let mut keys = keys();
+    begin_change(&mut keys, &entropy);
+    file.create(&keys, &entropy).unwrap();
+    let mut back = file.load().unwrap();
+    assert!(back.has_unfinished_change());
+    let fresh = back.opening().next().unwrap().public().clone();
+    assert!(back.opener(&format!("{}#{fresh}", did())).is_some());
+    assert_eq!(
+        back.kid(),
+        keys.kid(),
+        "it signs with the old key until the change is confirmed"
+    );
+    back.settle();
+    assert_eq!(back.sealing[0].public(), &fresh);
+    assert_ne!(back.kid(), keys.kid());
+    keys.abandon();
+    assert_eq!(keys.opening().count(), 1);
+}
+
+#[test]
+fn a_settled_change_keeps_the_old_opening_keys_up_to_a_bound() {
+    let (entropy, mut keys) = (Entropy::system(), keys());
     let first = keys.sealing[0].public().clone();
-    for _ in 0..SEALING_KEYS_KEPT_MAX + 3 {
-        let fresh = FreshKeys {
-            signing: new_signing(&entropy),
-            opening: new_opening(&entropy),
-            rotation: keys.rotation.clone(),
-        };
-        keys.sealing.insert(0, fresh.opening.clone());
-        keys.sealing.truncate(SEALING_KEYS_KEPT_MAX);
-        keys.signing = fresh.signing;
+    for changes in 1..SEALING_KEYS_KEPT_MAX + 3 {
+        begin_change(&mut keys, &entropy);
+        keys.settle();
+        assert_eq!(keys.sealing.len(), (changes + 1).min(SEALING_KEYS_KEPT_MAX));
     }
-    assert_eq!(keys.sealing.len(), SEALING_KEYS_KEPT_MAX);
     assert!(
         keys.sealing.iter().all(|key| *key.public() != first),
         "the oldest goes in the end"

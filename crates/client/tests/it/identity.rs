@@ -31,6 +31,16 @@ async fn a_registration_whose_answer_was_lost_is_finished_by_the_next_attempt() 
 }
 
 #[tokio::test]
+async fn registering_twice_is_registering_once() {
+    let hub = FakeHub::start().await;
+    let alice = agent(&hub, "alice").await;
+    alice.rotate(Rotation::default()).await.unwrap();
+    let resolved = alice.register("alice", Registration::default()).await.unwrap();
+    assert_eq!(resolved.identity.seq(), 1);
+    assert_eq!(hub.bodies(AGENTS).len(), 1);
+}
+
+#[tokio::test]
 async fn a_name_that_is_taken_leaves_no_key_file_behind() {
     let hub = FakeHub::start().await;
     let _other = agent(&hub, "alice").await;

@@ -2,6 +2,8 @@
 //! The same library against the real hub is tested in the workspace's own tests.
 
 #[cfg(test)]
+mod command;
+#[cfg(test)]
 mod fake;
 #[cfg(test)]
 mod identity;
