@@ -12,6 +12,7 @@ use aip_protocol::multikey::SigningKey;
 use aip_protocol::name::Domain;
 use aip_registry::Registry;
 use aip_relay::mailbox::MailboxStore;
+use aip_relay::inbox::Inbox;
 use aip_relay::presence::Presence;
 use aip_relay::relay::Relay;
 use tokio_util::sync::CancellationToken;
@@ -25,6 +26,7 @@ use crate::request_id::RequestIds;
 use crate::routes::discovery::Discovery;
 use crate::routes::docs::Docs;
 use crate::routes::resolve::Answers;
+use crate::socket::Sockets;
 use crate::stores::Stores;
 use crate::throttle::Throttle;
 
@@ -76,6 +78,10 @@ pub struct App {
     pub store: Arc<dyn MailboxStore>,
     /// Who is connected.
     pub presence: Arc<Presence>,
+    /// Envelopes out.
+    pub inbox: Inbox,
+    /// What the sockets share.
+    pub sockets: Sockets,
     /// The hub's own signing key.
     pub hub_key: Arc<SigningKey>,
     /// The token of the operator's door.
@@ -120,6 +126,8 @@ impl App {
             docs: Docs::new()?,
             metrics: Metrics::new()?,
             request_ids: RequestIds::new(parts.run),
+            inbox: Inbox::new(parts.store.clone(), parts.presence.clone(), parts.clock.clone()),
+            sockets: Sockets::new(parts.run),
             serving: Serving::default(),
             failures: Failures::default(),
             settings,

@@ -23,6 +23,7 @@ pub mod process;
 pub mod request_id;
 pub mod routes;
 pub mod server;
+pub mod socket;
 pub mod stores;
 #[cfg(test)]
 mod testing;

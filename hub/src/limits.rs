@@ -23,3 +23,47 @@ pub const DISCOVERY_FRESH_SECS: u64 = 3_600;
 
 /// Bytes of a reply to one request that wait for a slow reader, per connection.
 pub const WRITE_BUFFER_BYTES: usize = 64 * 1024;
+
+// --- sockets and the inbox ---
+
+/// Sockets that have not signed in yet, at a time; further ones are refused.
+pub const NEWCOMERS_MAX: usize = 1_024;
+
+/// Bytes of the `ref` of a `send` frame.
+pub const REF_BYTES_MAX: usize = 128;
+
+/// `send` frames of one socket that wait to be stored; beyond, the socket is not read.
+pub const SENDS_MAX: usize = 32;
+
+/// Bytes of envelopes in them (one frame more may pass it).
+pub const SENDS_BYTES_MAX: usize = 1024 * 1024;
+
+/// How many seconds' worth of frames a socket may send at once.
+pub const FRAME_BURST_SECS: u32 = 10;
+
+/// Time in which an agent must take something of what is written to it, in seconds; then its socket is given up.
+pub const WRITE_STALL_SECS: u64 = 30;
+
+/// Time that an ending socket has to make acks durable and to answer sends, in seconds.
+pub const SETTLE_SECS: u64 = 5;
+
+/// Time after which it is looked at again whether a signed-in agent is still good, in seconds.
+pub const PROOF_RECHECK_SECS: u64 = 60;
+
+/// Time between two comments that keep an event stream open, in seconds.
+pub const STREAM_KEEPALIVE_SECS: u64 = 15;
+
+/// Messages that one look into the mailbox brings to an event stream.
+pub const STREAM_MESSAGES_MAX: usize = 16;
+
+/// Bytes of the text of a search; a longer one is refused, not cut.
+pub const SEARCH_QUERY_BYTES_MAX: usize = 1024;
+
+/// Results of a page where the caller names no number (spec §9).
+pub const SEARCH_LIMIT_DEFAULT: u64 = 20;
+
+/// Results of a page at most (spec §9).
+pub const SEARCH_LIMIT_MAX: u64 = 100;
+
+/// Bytes of the body of an ack: a thousand numbers and their members.
+pub const ACK_BODY_BYTES_MAX: usize = 32 * 1024;

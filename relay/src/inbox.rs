@@ -16,7 +16,7 @@ pub use self::link::{Link, Output, Ready};
 pub use self::reader::{Item, Page, Reader};
 use crate::limits::ACK_ALSO_MAX;
 use crate::mailbox::{
-    AckOutcome, Acked, Cursor, Epoch, Fetch, MailboxId, MailboxState, MailboxStore, Select, Status,
+    AckOutcome, Acked, Cursor, Epoch, Fetch, MailboxId, MailboxState, MailboxStore, Quota, Select, Status,
     StoreError,
 };
 use crate::presence::Presence;
@@ -35,6 +35,15 @@ pub struct Join {
     pub share: bool,
     /// Messages in flight.
     pub credit: u32,
+}
+
+/// What a mailbox may hold, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// How much.
+    pub quota: Quota,
+    /// How long an unacked message is kept.
+    pub retention: Duration,
 }
 
 /// Where agents fetch their messages.

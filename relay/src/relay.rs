@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use crate::admission::{self, Candidate, Door};
 use crate::direct::Direct;
+use crate::inbox::Terms;
 use crate::mailbox::{MailboxId, MailboxStore, Quota, StatusRecord, StoreError};
 use crate::presence::Presence;
 use crate::rate::SenderRates;
@@ -115,6 +116,13 @@ impl Relay {
         to: Option<&Did>,
     ) -> Result<Vec<StatusRecord>, StoreError> {
         self.seams.store.status(sender, id, to).await
+    }
+
+    /// What the mailbox of `owner` may hold, and for how long.
+    pub async fn terms(&self, owner: &Did) -> Result<Terms, SendError> {
+        let quota = self.seams.identities.agent(owner).await?.and_then(|agent| agent.quota);
+        let Self { config, .. } = self;
+        Ok(Terms { quota: quota.unwrap_or(config.quota), retention: config.retention })
     }
 
     /// Counts since the start.

@@ -31,7 +31,7 @@ impl Default for Failures {
 
 impl Failures {
     /// Logs a failure, or counts it when there were too many just now.
-    pub(super) fn log(&self, id: RequestId, code: &str, cause: &(dyn Error + Send + Sync + 'static)) {
+    pub(crate) fn log(&self, id: RequestId, code: &str, cause: &(dyn Error + Send + Sync + 'static)) {
         if self.lines.check().is_err() {
             self.held_back.fetch_add(1, Ordering::Relaxed);
             return;

@@ -1,11 +1,14 @@
 //! Dead letters: paged, and put back on request.
 
+use std::time::Duration;
+
+use aip_protocol::envelope::Envelope;
 use aip_protocol::error::{ErrorCode, Refusal};
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 
-use super::{Inbox, epoch_changed};
-use crate::mailbox::{Cursor, DeadLetter, MailboxId, Quota, Redrive, RedriveOutcome, Status, StoreError};
+use super::{Inbox, Terms, epoch_changed};
+use crate::mailbox::{Cursor, DeadLetter, MailboxId, Redrive, RedriveOutcome, Status, StoreError};
 use crate::presence::StatusUpdate;
 
 /// Some dead letters of one mailbox, by sequence number.
@@ -46,27 +49,21 @@ impl Inbox {
         Ok(Ok(DeadPage { items, next }))
     }
 
-    /// Puts a dead letter of `owner` back into the mailbox under a new sequence number, which is returned. It expires
-    /// at `expires_at(letter)`: the earlier of the envelope's own expiry and the retention of the mailbox.
-    pub async fn redrive(
-        &self,
-        owner: &Did,
-        seq: u64,
-        quota: Quota,
-        expires_at: impl FnOnce(&DeadLetter, Timestamp) -> Timestamp,
-    ) -> Result<Result<u64, Refusal>, StoreError> {
+    /// Puts a dead letter of `owner` back into the mailbox under a new sequence number, which is returned. It is kept
+    /// until the envelope's own expiry, or as long as the mailbox keeps a new message.
+    pub async fn redrive(&self, owner: &Did, seq: u64, terms: Terms) -> Result<Result<u64, Refusal>, StoreError> {
         let mailbox = MailboxId::of(owner);
         let letters = self.store.dead(&mailbox, seq.saturating_sub(1), 1).await?;
         let Some(letter) = letters.into_iter().find(|letter| letter.seq == seq) else {
             return Ok(Err(no_letter()));
         };
         let now = self.clock.now();
-        let redrive = Redrive {
-            seq,
-            expires_at: expires_at(&letter, now),
-            now,
-            quota,
-        };
+        let expires_at = offered_until(&letter, now, terms.retention);
+        if expires_at <= now {
+            let detail = "The message has expired: nobody is to act on it any more.";
+            return Ok(Err(Refusal::new(ErrorCode::Expired, detail)));
+        }
+        let redrive = Redrive { seq, expires_at, now, quota: terms.quota };
         match self.store.redrive(&mailbox, redrive).await? {
             RedriveOutcome::Redriven { seq } => {
                 self.presence.wake(&mailbox, seq, now);
@@ -88,6 +85,13 @@ impl Inbox {
             }
         }
     }
+}
+
+/// As for a new message: the earlier of the envelope's own expiry and the retention.
+fn offered_until(letter: &DeadLetter, now: Timestamp, retention: Duration) -> Timestamp {
+    let kept_until = now + retention;
+    let own = Envelope::parse(&letter.wire).ok().and_then(|envelope| envelope.expires_at);
+    own.map_or(kept_until, |own| own.min(kept_until))
 }
 
 fn no_letter() -> Refusal {

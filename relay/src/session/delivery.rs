@@ -133,15 +133,10 @@ impl Delivery {
         self.sessions.iter_mut().find(|session| session.id == id)
     }
 
-    /// Returns the session whose turn it is to do more.
+    /// Takes in what an agent does, and returns the session whose turn it is to do more.
     fn apply(&mut self, now: Duration, event: Event, effects: &mut Vec<Effect>) -> Option<SessionId> {
         match event {
-            Event::Join {
-                session,
-                share,
-                credit,
-                position,
-            } => {
+            Event::Join { session, share, credit, position } => {
                 self.join(now, session, share, credit, position, effects);
                 Some(session)
             }
@@ -149,24 +144,30 @@ impl Delivery {
                 self.leave(session);
                 None
             }
+            Event::Poll { session } => Some(session),
             Event::Credit { session, credit } => {
                 self.session_mut(session)?.credit = credit.min(CREDIT_MAX);
                 Some(session)
             }
-            Event::Stored { seq } => {
-                self.next_seq = self.next_seq.max(seq.saturating_add(1));
-                None
+            Event::Ack { session, epoch, upto, also } => {
+                self.ack(session, &epoch, upto, also, effects);
+                Some(session)
             }
-            Event::Offered { upto } => {
-                self.offered = self.offered.max(upto);
-                None
+            Event::Nak { session, epoch, seq, retry_after } => {
+                self.nak(now, session, &epoch, seq, retry_after, effects);
+                Some(session)
             }
-            Event::Settled { upto, also, floor } => {
-                self.settle(upto, &also);
-                self.floor = self.floor.max(floor);
-                None
+            Event::Reject { session, epoch, seq, code } => {
+                self.reject(now, session, &epoch, seq, code, effects);
+                Some(session)
             }
-            Event::Poll { session } => Some(session),
+            event => self.apply_work(now, event, effects),
+        }
+    }
+
+    /// Takes in what the store and the other doors have done.
+    fn apply_work(&mut self, now: Duration, event: Event, effects: &mut Vec<Effect>) -> Option<SessionId> {
+        match event {
             Event::Fetched { session, found } => {
                 self.fetched(now, session, &found, effects);
                 Some(session)
@@ -183,15 +184,6 @@ impl Delivery {
                 self.offer_failed(now, session, &seqs);
                 Some(session)
             }
-            Event::Ack {
-                session,
-                epoch,
-                upto,
-                also,
-            } => {
-                self.ack(session, &epoch, upto, also, effects);
-                Some(session)
-            }
             Event::AckDone { session, floor } => {
                 self.ack_done(session, floor);
                 Some(session)
@@ -200,28 +192,23 @@ impl Delivery {
                 self.ack_failed(now, session);
                 Some(session)
             }
-            Event::Nak {
-                session,
-                epoch,
-                seq,
-                retry_after,
-            } => {
-                self.nak(now, session, &epoch, seq, retry_after, effects);
-                Some(session)
-            }
-            Event::Reject {
-                session,
-                epoch,
-                seq,
-                code,
-            } => {
-                self.reject(now, session, &epoch, seq, code, effects);
-                Some(session)
-            }
-            Event::Buried { seq } => {
-                self.open.remove(seq);
+            event => {
+                self.apply_elsewhere(event);
                 None
             }
+        }
+    }
+
+    fn apply_elsewhere(&mut self, event: Event) {
+        match event {
+            Event::Stored { seq } => self.next_seq = self.next_seq.max(seq.saturating_add(1)),
+            Event::Offered { upto } => self.offered = self.offered.max(upto),
+            Event::Settled { upto, also, floor } => {
+                self.settle(upto, &also);
+                self.floor = self.floor.max(floor);
+            }
+            Event::Buried { seq } => drop(self.open.remove(seq)),
+            _ => {}
         }
     }
 

@@ -7,7 +7,7 @@ use aip_protocol::clock::ManualClock;
 use aip_protocol::error::ErrorCode;
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
-use aip_relay::inbox::{Inbox, Join, Link, Output, Ready};
+use aip_relay::inbox::{Inbox, Join, Link, Output, Ready, Terms};
 use aip_relay::limits::STATUS_QUEUE_MAX;
 use aip_relay::mailbox::memory::MemoryMailboxes;
 use aip_relay::mailbox::{
@@ -325,12 +325,12 @@ async fn a_redriven_message_arrives_under_a_new_number() {
     quiet(&mut bob).await;
     let page = bed.inbox.dead(&did("bob"), None, 10).await.unwrap().unwrap();
     assert_eq!((page.items.len(), page.items[0].seq, &*page.items[0].code), (1, 1, "unreadable"));
-    let later = |_: &_, now: Timestamp| now + Duration::from_secs(60);
-    let seq = bed.inbox.redrive(&did("bob"), 1, Quota::default(), later).await.unwrap().unwrap();
+    let later = Terms { quota: Quota::default(), retention: Duration::from_secs(60) };
+    let seq = bed.inbox.redrive(&did("bob"), 1, later).await.unwrap().unwrap();
     assert_eq!(seq, 2);
     assert_eq!(seqs(&mut bob, 1).await, [(2, 1)]);
     assert!(bed.inbox.dead(&did("bob"), None, 10).await.unwrap().unwrap().items.is_empty());
-    let again = bed.inbox.redrive(&did("bob"), 1, Quota::default(), later).await.unwrap().unwrap_err();
+    let again = bed.inbox.redrive(&did("bob"), 1, later).await.unwrap().unwrap_err();
     assert_eq!(again.code, ErrorCode::NotFound);
     let other = Cursor { epoch: Epoch::parse("e2").unwrap(), seq: 0 };
     let refused = bed.inbox.dead(&did("bob"), Some(&other), 10).await.unwrap().unwrap_err();

@@ -12,7 +12,7 @@ const NONE: [u64; 0] = [];
 /// A world with so many messages of one KiB, all told.
 fn world(messages: u64) -> World {
     let mut world = World::default();
-    (0..messages).for_each(|_| drop(world.store(1024)));
+    (0..messages).for_each(|_| _ = world.store(1024));
     world.tell_all();
     world
 }
@@ -283,7 +283,7 @@ fn a_nak_gives_its_place_to_the_next_message() {
 #[test]
 fn postponed_messages_are_bounded() {
     let mut world = World::default();
-    (0..PARKED_MAX as u64 + 10).for_each(|_| drop(world.store(10)));
+    (0..PARKED_MAX as u64 + 10).for_each(|_| _ = world.store(10));
     world.tell_all();
     let bob = world.join(false, 4);
     for _ in 0..PARKED_MAX {
@@ -353,7 +353,7 @@ fn all_must_ask_to_share() {
 fn sharing_sessions_are_bounded() {
     let mut world = world(0);
     let first = world.join(true, 1);
-    (1..SHARED_SESSIONS_MAX).for_each(|_| drop(world.join(true, 1)));
+    (1..SHARED_SESSIONS_MAX).for_each(|_| _ = world.join(true, 1));
     assert!(!world.side(first).replaced);
     world.join(true, 1);
     assert!(world.side(first).replaced);

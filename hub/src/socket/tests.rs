@@ -1,0 +1,1 @@
+//! Sockets, over real connections.
