@@ -2,7 +2,6 @@
 
 mod acker;
 
-use std::collections::HashSet;
 use std::fmt::Display;
 use std::sync::{Arc, Mutex};
 
@@ -103,7 +102,6 @@ impl Client {
             commands,
             statuses: statuses.clone(),
             state: state_sender,
-            in_hand: HashSet::new(),
         };
         let pump = tokio::spawn(pump.run());
         let acker = Acker {
@@ -156,13 +154,19 @@ impl Listener {
         };
         let key = MessageKey::new(offered.epoch.as_str(), offered.seq, &envelope);
         if self.acker.inbox.seen(&key).await? {
+            self.acker.close(&key.id);
             self.acker.ack_place(&key).await?;
             return Ok(None);
         }
+        // Offered again while the application works on it, perhaps under another place: it is settled when that is done.
+        if self.acker.is_open(&key.id) {
+            return Ok(None);
+        }
         match judge(&self.client, offered, envelope).await? {
-            Judged::Good(message) if self.acker.open(key.id) => return Ok(Some(*message)),
-            // The same message under another place (a restored mailbox, two routes) is being worked on.
-            Judged::Good(_) => self.acker.forget_place(&key).await?,
+            Judged::Good(message) => {
+                self.acker.open(key.id);
+                return Ok(Some(*message));
+            }
             Judged::Bad(code) => {
                 tracing::warn!(seq = offered.seq, code, "a message is not good");
                 self.acker.reject_place(offered, code).await?;

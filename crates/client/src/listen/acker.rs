@@ -1,7 +1,7 @@
 //! Settling messages: recorded first, acknowledged after.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
@@ -89,19 +89,21 @@ impl Acker {
         }
     }
 
-    /// Marks a message as worked on. False when it is already.
-    pub(super) fn open(&self, id: [u8; 16]) -> bool {
-        self.open
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(id)
+    /// Marks a message as worked on.
+    pub(super) fn open(&self, id: [u8; 16]) {
+        self.worked_on().insert(id);
     }
 
-    fn close(&self, id: &[u8; 16]) {
-        self.open
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(id);
+    pub(super) fn is_open(&self, id: &[u8; 16]) -> bool {
+        self.worked_on().contains(id)
+    }
+
+    pub(super) fn close(&self, id: &[u8; 16]) {
+        self.worked_on().remove(id);
+    }
+
+    fn worked_on(&self) -> MutexGuard<'_, HashSet<[u8; 16]>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) async fn ack_place(&self, key: &MessageKey) -> Result<()> {
@@ -118,14 +120,6 @@ impl Acker {
             epoch,
             seq,
             retry_after_secs,
-        })
-        .await
-    }
-
-    pub(super) async fn forget_place(&self, key: &MessageKey) -> Result<()> {
-        self.tell(Command::Forget {
-            epoch: key.cursor.epoch.clone(),
-            seq: key.cursor.seq,
         })
         .await
     }

@@ -3,7 +3,7 @@
 //! The pump owns the socket. It never blocks on the application: a message that the listener has no room for stays in
 //! hand, and while it does nothing further is read, so the hub's credit and the socket's own window hold back the rest.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::policy::{End, Next, Reconnect};
 use crate::client::Client;
 use crate::error::{Error, Problem, Result};
 use crate::inbox::Inbox;
-use crate::limits::{CLOSE_TIMEOUT, CREDIT_MAX, LINGER, PING_EVERY, SILENT_PINGS_MAX};
+use crate::limits::{CLOSE_TIMEOUT, LINGER, PING_EVERY, SILENT_PINGS_MAX};
 use crate::wire::{MessageStatus, Sent};
 
 /// What the pump tells its listener.
@@ -44,11 +44,6 @@ pub(crate) enum Command {
         epoch: String,
         seq: u64,
         code: String,
-    },
-    /// Neither: the message may be handed over again when it is offered again.
-    Forget {
-        epoch: String,
-        seq: u64,
     },
     Send {
         envelope: Box<str>,
@@ -90,12 +85,7 @@ pub(crate) struct Pump {
     pub(crate) commands: mpsc::Receiver<Command>,
     pub(crate) statuses: broadcast::Sender<MessageStatus>,
     pub(crate) state: watch::Sender<SessionState>,
-    /// Handed to the application and not settled yet.
-    pub(crate) in_hand: HashSet<(String, u64)>,
 }
-
-/// Messages that may be in the application's hands at once; beyond, an offer is left for later.
-const IN_HAND_MAX: usize = 2 * CREDIT_MAX as usize;
 
 /// What one session knows beyond its connection.
 #[derive(Debug, Default)]
@@ -192,7 +182,7 @@ impl Pump {
                 opened = &mut opening => return opened.map(Some),
                 () = self.events.closed() => return Ok(None),
                 command = self.commands.recv() => {
-                    if !self.without_session(command) {
+                    if !Self::without_session(command) {
                         return Ok(None);
                     }
                 }
@@ -209,7 +199,7 @@ impl Pump {
                 () = &mut waiting => return true,
                 () = self.events.closed() => return false,
                 command = self.commands.recv() => {
-                    if !self.without_session(command) {
+                    if !Self::without_session(command) {
                         return false;
                     }
                 }
@@ -219,16 +209,11 @@ impl Pump {
 
     /// A command while no session is open. What was settled is offered again by the next session and settled then.
     /// False: no further session is wanted.
-    fn without_session(&mut self, command: Option<Command>) -> bool {
+    fn without_session(command: Option<Command>) -> bool {
         match command {
             None | Some(Command::Close) => return false,
             Some(Command::Send { answer, .. }) => drop(answer.send(Err(Error::Closed))),
-            Some(
-                Command::Ack { epoch, seq }
-                | Command::Nak { epoch, seq, .. }
-                | Command::Reject { epoch, seq, .. }
-                | Command::Forget { epoch, seq },
-            ) => drop(self.in_hand.remove(&(epoch, seq))),
+            Some(Command::Ack { .. } | Command::Nak { .. } | Command::Reject { .. }) => {}
         }
         true
     }
@@ -286,15 +271,11 @@ impl Pump {
         loop {
             match next {
                 None => return Ok(Some(End::Done)),
-                Some(Command::Ack { epoch, seq }) => {
-                    let here = epoch == connection.epoch;
-                    self.in_hand.remove(&(epoch, seq));
-                    if here {
-                        acked.push(seq);
-                    }
-                }
+                Some(Command::Ack { epoch, seq }) if epoch == connection.epoch => acked.push(seq),
+                // An older epoch has nothing to be acknowledged any more.
+                Some(Command::Ack { .. }) => {}
                 Some(Command::Close) => progress.closing = true,
-                Some(other) => self.say(other, connection, progress).await?,
+                Some(other) => say(other, connection, progress).await?,
             }
             match self.commands.try_recv() {
                 Ok(command) => next = Some(command),
@@ -332,45 +313,6 @@ impl Pump {
             .await
     }
 
-    async fn say(
-        &mut self,
-        command: Command,
-        connection: &mut Connection,
-        progress: &mut Progress,
-    ) -> Result<()> {
-        let frame = match command {
-            Command::Nak {
-                epoch,
-                seq,
-                retry_after_secs,
-            } => AgentFrame::Nak {
-                epoch,
-                seq,
-                retry_after_secs,
-            },
-            Command::Reject { epoch, seq, code } => AgentFrame::Reject { epoch, seq, code },
-            Command::Forget { epoch, seq } => {
-                self.in_hand.remove(&(epoch, seq));
-                return Ok(());
-            }
-            Command::Send { envelope, answer } => {
-                progress.sends.retain(|_, waiting| !waiting.is_closed());
-                progress.sent += 1;
-                let reference = progress.sent.to_string();
-                progress.sends.insert(reference.clone(), answer);
-                AgentFrame::Send { reference, envelope }
-            }
-            Command::Ack { .. } | Command::Close => return Ok(()),
-        };
-        if let AgentFrame::Nak { epoch, seq, .. } | AgentFrame::Reject { epoch, seq, .. } = &frame {
-            self.in_hand.remove(&(epoch.clone(), *seq));
-            if *epoch != connection.epoch {
-                return Ok(());
-            }
-        }
-        connection.say(&frame).await
-    }
-
     async fn received(
         &mut self,
         received: Received,
@@ -381,7 +323,10 @@ impl Pump {
             Received::Alive | Received::Frame(HubFrame::Unknown) => {}
             Received::Closed(code) => return Ok(Some(End::Closed(code))),
             Received::Broken(why) => return Ok(Some(End::Broken(why))),
-            Received::Frame(HubFrame::Message(offered)) => *held = self.offered(offered, progress),
+            Received::Frame(HubFrame::Message(offered)) => {
+                progress.offered = progress.offered.max(offered.seq);
+                *held = Some(Event::Message(offered));
+            }
             Received::Frame(HubFrame::Acked { epoch, floor }) => {
                 progress.unconfirmed = progress.unconfirmed.saturating_sub(1);
                 self.inbox.enter(&epoch, floor).await?;
@@ -402,13 +347,6 @@ impl Pump {
         Ok(None)
     }
 
-    fn offered(&mut self, offered: Offered, progress: &mut Progress) -> Option<Event> {
-        progress.offered = progress.offered.max(offered.seq);
-        let place = (offered.epoch.clone(), offered.seq);
-        let room = self.in_hand.len() < IN_HAND_MAX;
-        (room && self.in_hand.insert(place)).then_some(Event::Message(offered))
-    }
-
     /// Where the application closes, waits for the acks under way to be confirmed; where it just let go, it does not.
     async fn farewell(mut connection: Connection, mut progress: Progress) {
         if !progress.closing {
@@ -427,6 +365,35 @@ impl Pump {
         drop(tokio::time::timeout(CLOSE_TIMEOUT, confirmed).await);
         connection.close(CLOSE_TIMEOUT).await;
     }
+}
+
+async fn say(command: Command, connection: &mut Connection, progress: &mut Progress) -> Result<()> {
+    let frame = match command {
+        Command::Nak {
+            epoch,
+            seq,
+            retry_after_secs,
+        } => AgentFrame::Nak {
+            epoch,
+            seq,
+            retry_after_secs,
+        },
+        Command::Reject { epoch, seq, code } => AgentFrame::Reject { epoch, seq, code },
+        Command::Send { envelope, answer } => {
+            progress.sends.retain(|_, waiting| !waiting.is_closed());
+            progress.sent += 1;
+            let reference = progress.sent.to_string();
+            progress.sends.insert(reference.clone(), answer);
+            AgentFrame::Send { reference, envelope }
+        }
+        Command::Ack { .. } | Command::Close => return Ok(()),
+    };
+    if let AgentFrame::Nak { epoch, .. } | AgentFrame::Reject { epoch, .. } = &frame
+        && *epoch != connection.epoch
+    {
+        return Ok(());
+    }
+    connection.say(&frame).await
 }
 
 /// The hub refused a frame, and changed nothing. An ack that it refused is not confirmed later.
