@@ -20,11 +20,11 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 pub use self::error::StoreError;
-pub use self::types::{
-    AckOutcome, Acked, Append, AppendOutcome, Attempt, Cursor, DeadLetter, Epoch, Fetch, Full, Health,
-    MailboxId, MailboxState, Quota, Redrive, RedriveOutcome, Route, Select, Settled, Status, StatusRecord,
-    StoreStats, StoredMessage, Swept,
+pub use self::outcomes::{
+    AckOutcome, Acked, AppendOutcome, Attempt, DeadLetter, Full, Health, MailboxState, RedriveOutcome,
+    Settled, Status, StatusRecord, StoreStats, StoredMessage, Swept,
 };
+pub use self::types::{Append, Cursor, Epoch, Fetch, MailboxId, Quota, Redrive, Route, Select};
 use crate::dedup::DedupWindow;
 
 mod attempts;
@@ -33,6 +33,7 @@ mod error;
 mod generations;
 pub(crate) mod keys;
 pub mod memory;
+mod outcomes;
 pub(crate) mod records;
 pub mod rocks;
 mod rules;

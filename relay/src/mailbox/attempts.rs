@@ -8,8 +8,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::error::StoreError;
 use super::generations::Generations;
 use super::keys;
+use super::outcomes::Attempt;
 use super::records::AttemptRecord;
-use super::types::{Attempt, MailboxId};
+use super::types::MailboxId;
 use super::view::{Family, Key, View};
 use crate::limits;
 

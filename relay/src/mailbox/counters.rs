@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::types::{AckOutcome, AppendOutcome, RedriveOutcome, Settled, StoreStats, Swept};
+use super::outcomes::{AckOutcome, AppendOutcome, RedriveOutcome, Settled, StoreStats, Swept};
 
 /// Only ever added to; read one by one, so that a reading is not one moment.
 #[derive(Debug, Default)]

@@ -61,6 +61,11 @@ pub(crate) mod meta {
         Key::from_parts(&[b"clock"])
     }
 
+    /// Batches written so far.
+    pub(crate) fn commits() -> Key {
+        Key::from_parts(&[b"commits"])
+    }
+
     /// Nothing in `expiry` lies before it.
     pub(crate) fn swept() -> Key {
         Key::from_parts(&[b"swept"])

@@ -15,12 +15,13 @@ use super::attempts::AttemptBook;
 use super::counters::Counters;
 use super::error::StoreError;
 use super::keys::{self, meta};
+use super::outcomes::{
+    AckOutcome, AppendOutcome, Attempt, DeadLetter, Health, MailboxState, RedriveOutcome, Settled,
+    StatusRecord, StoreStats, StoredMessage, Swept,
+};
 use super::records;
 use super::rules::{self, Parties};
-use super::types::{
-    AckOutcome, Append, AppendOutcome, Attempt, DeadLetter, Epoch, Fetch, Health, MailboxId, MailboxState,
-    Redrive, RedriveOutcome, Settled, StatusRecord, StoreStats, StoredMessage, Swept,
-};
+use super::types::{Append, Epoch, Fetch, MailboxId, Redrive};
 use super::view::{Family, Key, Span, Txn, View, Visit};
 use super::{DeadLetters, Mailboxes, Statuses, Upkeep};
 use crate::dedup::{DedupWindow, Remember, Seen, book};

@@ -9,7 +9,8 @@ use uuid::Uuid;
 
 use super::error::StoreError;
 use super::keys::{self, Bucket};
-use super::types::{Route, Status, StatusRecord};
+use super::outcomes::{Status, StatusRecord};
+use super::types::Route;
 use crate::limits;
 
 /// The layout written today.

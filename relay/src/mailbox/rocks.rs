@@ -13,27 +13,32 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 pub use self::disk::{Disk, DiskGuard, Space, SystemDisk};
-pub use self::folder::OpenError;
 use self::folder::{FolderLock, Opened};
+pub use self::open_error::OpenError;
+use self::watermark::Watermark;
 use self::writer::{Kind, Shared, Writer};
 use super::attempts::{AttemptBook, Raised};
 use super::counters::Counters;
 use super::error::StoreError;
 use super::keys::{self, meta};
+use super::outcomes::{
+    AckOutcome, AppendOutcome, Attempt, DeadLetter, Health, MailboxState, RedriveOutcome, Settled,
+    StatusRecord, StoreStats, StoredMessage, Swept,
+};
 use super::records;
 use super::rules::{self, Parties};
-use super::types::{
-    AckOutcome, Append, AppendOutcome, Attempt, DeadLetter, Epoch, Fetch, Health, MailboxId, MailboxState,
-    Redrive, RedriveOutcome, Settled, StatusRecord, StoreStats, StoredMessage, Swept,
-};
+use super::types::{Append, Epoch, Fetch, MailboxId, Redrive};
 use super::view::{Family, Txn, View};
 use super::{DeadLetters, Mailboxes, Statuses, Upkeep};
 use crate::dedup::{DedupWindow, Remember, Seen, book};
 use crate::limits;
 use crate::rocks::Engine;
 
+mod cached;
 mod disk;
 mod folder;
+mod open_error;
+mod watermark;
 mod writer;
 
 /// How a store is opened.
@@ -64,22 +69,31 @@ pub struct RocksMailboxes {
     shared: Arc<Shared>,
     readers: Arc<Semaphore>,
     epoch: Epoch,
+    watermark: Arc<Watermark>,
     lock: Arc<FolderLock>,
 }
 
 impl RocksMailboxes {
     /// Opens the store in the folder `dir`, or makes one there with `fresh` as its epoch. Blocks on the disk.
     pub fn open(dir: &Path, options: RocksOptions, fresh: &Epoch) -> Result<Self, OpenError> {
-        let Opened { engine, epoch, lock } = folder::open(dir, fresh)?;
-        let clock = engine
+        let opened = folder::open(dir, fresh)?;
+        let clock = opened
+            .engine
             .get(Family::Meta, &meta::clock())
             .and_then(records::meta_number);
         let clock = clock.map_err(|error| OpenError::Damaged {
             dir: dir.to_owned(),
             reason: error.to_string(),
         })?;
+        let shared = Arc::new(Shared::new(dir, options, &opened, clock));
+        let Opened {
+            engine,
+            epoch,
+            lock,
+            watermark,
+            ..
+        } = opened;
         let engine = Arc::new(engine);
-        let shared = Arc::new(Shared::new(dir.to_owned(), options.disk, options.guard, clock));
         let writer =
             Writer::start(Arc::clone(&engine), Arc::clone(&shared)).map_err(|source| OpenError::Io {
                 action: "start the writer for",
@@ -93,6 +107,7 @@ impl RocksMailboxes {
             shared,
             readers: Arc::new(Semaphore::new(limits::READERS_MAX)),
             epoch,
+            watermark: Arc::new(watermark),
             lock: Arc::new(lock),
         })
     }
@@ -267,8 +282,19 @@ impl DedupWindow for RocksMailboxes {
 #[async_trait]
 impl Upkeep for RocksMailboxes {
     async fn sweep(&self, now: Timestamp) -> Result<Swept, StoreError> {
-        self.write(move |txn| rules::sweep::sweep(txn, now), Counters::swept)
-            .await
+        let swept = self
+            .write(move |txn| rules::sweep::sweep(txn, now), Counters::swept)
+            .await?;
+        let (watermark, synced) = (Arc::clone(&self.watermark), self.shared.synced());
+        let note = move |_: &Engine, _: &AttemptBook| {
+            // It only makes a later loss harder to see, so the sweep stands.
+            if let Err(error) = watermark.note(synced) {
+                tracing::warn!(%error, "cannot note how many batches are on the disk");
+            }
+            Ok(())
+        };
+        self.read(note).await?;
+        Ok(swept)
     }
 
     async fn checkpoint(&self, dir: &Path) -> Result<(), StoreError> {
@@ -305,6 +331,7 @@ impl Upkeep for RocksMailboxes {
             queue_depth: self.writer.depth() as u64,
             disk_free_bytes: space.map(|space| space.free_bytes),
             poisoned: self.shared.poisoned().is_some(),
+            lost_batches: self.shared.lost_batches,
             ..self.shared.counters.read()
         }
     }

@@ -13,10 +13,9 @@ use uuid::Uuid;
 
 use super::error::StoreError;
 use super::keys::{self, Ends, Expiry, meta};
+use super::outcomes::{AckOutcome, Acked, AppendOutcome, Full, Settled, Status, StatusRecord};
 use super::records::{self, MailboxRecord, MessageRecord};
-use super::types::{
-    AckOutcome, Acked, Append, AppendOutcome, Full, MailboxId, Quota, Route, Settled, Status, StatusRecord,
-};
+use super::types::{Append, MailboxId, Quota, Route};
 use super::view::{Family, Txn, View};
 use crate::dedup::{Remember, Seen, book};
 use crate::limits;

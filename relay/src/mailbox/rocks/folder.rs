@@ -1,92 +1,26 @@
 //! The folder of an embedded store: locked, created whole, opened with care, restored whole.
 //!
-//! Inside the folder lie `lock` (held while the store is open) and `db`. A new or restored store is made beside `db`
-//! and renamed when it is complete, so that whatever interrupts it, `db` is never half a store.
+//! Inside the folder lie `lock` (held while the store is open), `commits` (see [`Watermark`]) and `db`. A new or restored
+//! store is made beside `db` and renamed when it is complete, so that whatever interrupts it, `db` is never half a store.
 
 use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bytes::Bytes;
 use rustix::fs::{FlockOperation, flock};
 
 use super::super::error::StoreError;
 use super::super::keys::meta;
+use super::super::records;
 use super::super::types::Epoch;
 use super::super::view::{Family, View, Writes};
+use super::open_error::{OpenError, io};
+use super::watermark::Watermark;
 use crate::rocks::{Engine, EngineError};
 
 /// The layout that this version writes. A change of keys or records raises it and brings its own conversion.
 const SCHEMA: u32 = 1;
-
-/// Why a store does not open. Each is a sentence for the operator.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// Another process uses the folder.
-    #[error(
-        "the mailbox store in {dir} is in use by another process: a second hub on the same data folder would destroy it. \
-         Stop the other one, or give this one a folder of its own"
-    )]
-    Locked {
-        /// The store's folder.
-        dir: PathBuf,
-    },
-    /// Files of a store without the one that names them.
-    #[error(
-        "{dir} holds parts of a mailbox store ({file}) but no CURRENT file. It is not opened as an empty store, since \
-         that would delete the rest. Restore a backup, or move the folder away to begin anew"
-    )]
-    Remnants {
-        /// The database folder.
-        dir: PathBuf,
-        /// One of the files.
-        file: String,
-    },
-    /// A restore did not come to its end.
-    #[error("a restore into {dir} was interrupted. Run it again; nothing of the backup is lost")]
-    RestoreInterrupted {
-        /// The store's folder.
-        dir: PathBuf,
-    },
-    /// A restore into a folder that holds a store.
-    #[error("{dir} holds a mailbox store already. Restore into another folder, or move this one away")]
-    Occupied {
-        /// The store's folder.
-        dir: PathBuf,
-    },
-    /// Written by a newer version.
-    #[error(
-        "the mailbox store in {dir} was written by a newer version ({found}); this one knows layout {known}. \
-         Run the newer version, or restore a backup that this version made"
-    )]
-    TooNew {
-        /// The store's folder.
-        dir: PathBuf,
-        /// What was found.
-        found: String,
-        /// What this version writes.
-        known: u32,
-    },
-    /// It does not read back.
-    #[error("the mailbox store in {dir} is damaged and is left as it is: {reason}. Restore a backup")]
-    Damaged {
-        /// The store's folder.
-        dir: PathBuf,
-        /// What RocksDB said.
-        reason: String,
-    },
-    /// The file system refused.
-    #[error("cannot {action} {path}: {source}")]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// On what.
-        path: PathBuf,
-        /// What it said.
-        source: io::Error,
-    },
-}
 
 /// The lock on a folder; gone with the process, however it ends.
 #[derive(Debug)]
@@ -115,6 +49,11 @@ impl FolderLock {
 /// An open folder.
 #[derive(Debug)]
 pub(super) struct Opened {
+    /// Batches in the database.
+    pub(super) commits: u64,
+    /// Batches that were noted and are missing.
+    pub(super) lost: u64,
+    pub(super) watermark: Watermark,
     pub(super) engine: Engine,
     pub(super) epoch: Epoch,
     pub(super) lock: FolderLock,
@@ -142,8 +81,30 @@ pub(super) fn open(dir: &Path, fresh: &Epoch) -> Result<Opened, OpenError> {
     }
     let engine = Engine::open(&db).map_err(|error| explain(dir, error))?;
     check_schema(dir, &engine)?;
-    let epoch = read_epoch(dir, &engine)?;
-    Ok(Opened { engine, epoch, lock })
+    let mut epoch = read_epoch(dir, &engine)?;
+    let commits = engine
+        .get(Family::Meta, &meta::commits())
+        .and_then(records::meta_number)
+        .map_err(|error| unreadable(dir, &error))?;
+    let watermark = Watermark::open(dir)?;
+    let lost = watermark.noted().saturating_sub(commits);
+    if lost > 0 {
+        // Sequence numbers that were given out will be given out again: to clients this is another store.
+        tracing::error!(dir = %dir.display(), lost, "acknowledged writes are missing; the mailboxes get a new epoch");
+        epoch = fresh.clone();
+        write(dir, &engine, &Writes::from([epoch_write(fresh)]))?;
+        watermark
+            .note(commits)
+            .map_err(io("write", &dir.join("commits")))?;
+    }
+    Ok(Opened {
+        commits,
+        lost,
+        watermark,
+        engine,
+        epoch,
+        lock,
+    })
 }
 
 /// Makes a store in `dir` from a checkpoint, with a new epoch: cursors into the old one no longer hold.
@@ -154,6 +115,10 @@ pub(super) fn restore(checkpoint: &Path, dir: &Path, epoch: &Epoch) -> Result<()
     }
     let making = dir.join("db.restoring");
     remove(&making)?;
+    // What it says is of another store.
+    Watermark::open(dir)?
+        .note(0)
+        .map_err(io("write", &dir.join("commits")))?;
     copy_files(checkpoint, &making)?;
     let engine = Engine::open(&making).map_err(|error| explain(checkpoint, error))?;
     check_schema(checkpoint, &engine)?;
@@ -290,7 +255,5 @@ fn unreadable(dir: &Path, error: &StoreError) -> OpenError {
     }
 }
 
-fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> OpenError {
-    let path = path.to_owned();
-    move |source| OpenError::Io { action, path, source }
-}
+#[cfg(test)]
+mod tests;

@@ -3,26 +3,25 @@
 //! There is no delay to gather more: while one batch is being synced the next one gathers by itself. After a failed
 //! write nothing is written any more, since nobody can tell what the log holds; the store has to be opened again.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
-use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
 use super::super::counters::Counters;
 use super::super::error::StoreError;
-use super::super::generations::Generations;
 use super::super::keys::meta;
-use super::super::records::{self, MailboxRecord};
-use super::super::types::MailboxId;
-use super::super::view::{Family, Key, Span, Txn, View, Visit, Writes};
+use super::super::records;
+use super::super::view::{Family, Txn};
+use super::RocksOptions;
+use super::cached::CachedEngine;
 use super::disk::{Disk, DiskGuard, Space};
+use super::folder::Opened;
 use crate::limits;
-use crate::rocks::{self, Engine};
+use crate::rocks::Engine;
 
 /// What the writer and its callers share.
 #[derive(Debug)]
@@ -31,21 +30,34 @@ pub(super) struct Shared {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) guard: DiskGuard,
     pub(super) dir: PathBuf,
+    pub(super) lost_batches: u64,
     poisoned: OnceLock<String>,
     /// Nanoseconds; 0 before the first.
     clock: AtomicU64,
+    /// Batches written.
+    commits: AtomicU64,
+    /// Of them, those known to be on the disk.
+    synced: AtomicU64,
 }
 
 impl Shared {
-    pub(super) fn new(dir: PathBuf, disk: Arc<dyn Disk>, guard: DiskGuard, clock: u64) -> Self {
+    pub(super) fn new(dir: &Path, options: RocksOptions, opened: &Opened, clock: u64) -> Self {
         Self {
             counters: Counters::default(),
-            disk,
-            guard,
-            dir,
+            disk: options.disk,
+            guard: options.guard,
+            dir: dir.to_owned(),
+            lost_batches: opened.lost,
             poisoned: OnceLock::new(),
             clock: AtomicU64::new(clock),
+            commits: AtomicU64::new(opened.commits),
+            synced: AtomicU64::new(opened.commits),
         }
+    }
+
+    /// Batches that are on the disk.
+    pub(super) fn synced(&self) -> u64 {
+        self.synced.load(Relaxed)
     }
 
     /// What the failed write said.
@@ -119,7 +131,7 @@ impl Writer {
                 shared,
                 waiting,
             }
-            .run()
+            .run();
         };
         let thread = std::thread::Builder::new()
             .name("aip-store-writer".into())
@@ -221,8 +233,7 @@ struct WriterLoop {
 impl Drop for WriterLoop {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // Nobody is left to be told; the callers lose their answers.
-            drop(self.shared.poison("the writer panicked".into()));
+            self.shared.poison("the writer panicked".into());
         }
     }
 }
@@ -233,6 +244,11 @@ impl WriterLoop {
         while let Some(first) = self.waiting.blocking_recv() {
             let batch = self.gather(first);
             self.commit(&view, batch);
+        }
+        if self.shared.poisoned().is_none()
+            && let Err(error) = self.engine.flush()
+        {
+            tracing::warn!(%error, "the next start replays the log");
         }
     }
 
@@ -270,24 +286,31 @@ impl WriterLoop {
         }
     }
 
-    fn write(&self, view: &CachedEngine, txn: Txn<'_>, sync: bool, ops: usize) -> Result<(), StoreError> {
+    fn write(&self, view: &CachedEngine, mut txn: Txn<'_>, sync: bool, ops: usize) -> Result<(), StoreError> {
         if txn.is_empty() {
             return Ok(());
         }
+        let shared = &self.shared;
+        let commits = shared.commits.load(Relaxed) + 1;
+        txn.put(Family::Meta, meta::commits(), commits.to_be_bytes().to_vec());
         let (writes, drops) = txn.into_parts();
         let mut write = || {
             self.engine
                 .write(&writes, &drops, sync)
                 .map_err(|error| error.to_string())
         };
-        self.shared
+        shared
             .disk
             .commit(&mut write)
-            .map_err(|reason| self.shared.poison(reason))?;
-        self.shared.counters.batch(ops);
+            .map_err(|reason| shared.poison(reason))?;
+        shared.counters.batch(ops);
+        shared.commits.store(commits, Relaxed);
+        if sync {
+            shared.synced.store(commits, Relaxed);
+        }
         if let Some(Some(clock)) = writes.get(&(Family::Meta, meta::clock())) {
             let clock = records::meta_number(Some(clock.clone())).unwrap_or_default();
-            self.shared.clock.fetch_max(clock, Relaxed);
+            shared.clock.fetch_max(clock, Relaxed);
         }
         view.absorb(writes);
         for (family, span) in drops {
@@ -296,86 +319,5 @@ impl WriterLoop {
             }
         }
         Ok(())
-    }
-}
-
-/// The engine with a memory for the small records that every operation needs.
-struct CachedEngine {
-    engine: Arc<Engine>,
-    known: RefCell<Generations<(Family, Key), Option<Bytes>>>,
-}
-
-impl CachedEngine {
-    fn new(engine: Arc<Engine>) -> Self {
-        Self {
-            engine,
-            known: RefCell::new(Generations::new(limits::WRITER_CACHE_MAX)),
-        }
-    }
-
-    fn keeps(family: Family) -> bool {
-        matches!(family, Family::Meta | Family::Mailbox | Family::Sender)
-    }
-
-    /// Takes over what was just committed.
-    fn absorb(&self, writes: Writes) {
-        let mut known = self.known.borrow_mut();
-        for (place, value) in writes {
-            if Self::keeps(place.0) {
-                known.insert(place, value);
-            }
-        }
-    }
-
-    /// The counters of a mailbox as stored, checked against its messages: a sequence number is never given out twice,
-    /// even if a log was damaged in a way that nothing else has noticed.
-    fn counters(&self, key: &Key) -> Result<Option<Bytes>, StoreError> {
-        let stored = self.engine.get(Family::Mailbox, key)?;
-        let Ok(mailbox) = key.as_slice().try_into().map(MailboxId::from_bytes) else {
-            return Ok(stored);
-        };
-        let Some(last) = rocks::last_seq(&self.engine, &mailbox)? else {
-            return Ok(stored);
-        };
-        let mut record = match &stored {
-            Some(bytes) => MailboxRecord::decode(bytes)?,
-            None => MailboxRecord::EMPTY,
-        };
-        if last < record.next_seq {
-            return Ok(stored);
-        }
-        tracing::error!(
-            ?mailbox,
-            last,
-            next = record.next_seq,
-            "the counters of a mailbox lag behind its messages"
-        );
-        record.next_seq = last + 1;
-        Ok(Some(record.encode()))
-    }
-}
-
-impl View for CachedEngine {
-    fn get(&self, family: Family, key: &Key) -> Result<Option<Bytes>, StoreError> {
-        if !Self::keeps(family) {
-            return self.engine.get(family, key);
-        }
-        if let Some(known) = self.known.borrow_mut().get(&(family, *key)) {
-            return Ok(known);
-        }
-        let value = match family {
-            Family::Mailbox => self.counters(key)?,
-            _ => self.engine.get(family, key)?,
-        };
-        self.known.borrow_mut().insert((family, *key), value.clone());
-        Ok(value)
-    }
-
-    fn exists(&self, family: Family, key: &Key) -> Result<bool, StoreError> {
-        self.engine.exists(family, key)
-    }
-
-    fn scan(&self, family: Family, span: &Span, visit: Visit<'_>) -> Result<(), StoreError> {
-        self.engine.scan(family, span, visit)
     }
 }

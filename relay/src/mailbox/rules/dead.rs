@@ -5,8 +5,9 @@ use bytes::Bytes;
 
 use super::super::error::StoreError;
 use super::super::keys::{self, Ends, Expiry};
+use super::super::outcomes::{RedriveOutcome, Settled, Status, StatusRecord};
 use super::super::records::{self, DeadRecord, MailboxRecord, MessageRecord};
-use super::super::types::{MailboxId, Redrive, RedriveOutcome, Settled, Status, StatusRecord};
+use super::super::types::{MailboxId, Redrive};
 use super::super::view::{Family, Txn, View};
 use super::{Head, Parties, insert, load, mailbox_full, raise_floor, read, save, settle, status, tick};
 use crate::limits;

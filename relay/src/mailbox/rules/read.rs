@@ -10,10 +10,9 @@ use uuid::Uuid;
 use super::super::attempts::AttemptBook;
 use super::super::error::StoreError;
 use super::super::keys::{self, Bucket, meta};
+use super::super::outcomes::{DeadLetter, MailboxState, StatusRecord, StoredMessage};
 use super::super::records::{self, DeadRecord, MessageRecord};
-use super::super::types::{
-    DeadLetter, Epoch, Fetch, MailboxId, MailboxState, Select, StatusRecord, StoredMessage,
-};
+use super::super::types::{Epoch, Fetch, MailboxId, Select};
 use super::super::view::{Family, Span, View};
 use super::{Head, load};
 use crate::limits;

@@ -3,8 +3,8 @@
 use uuid::Uuid;
 
 use super::super::keys::{self, Bucket};
+use super::super::outcomes::StatusRecord;
 use super::super::records;
-use super::super::types::StatusRecord;
 use super::super::view::{Family, Txn};
 use super::Parties;
 use crate::limits;

@@ -6,8 +6,8 @@ use aip_protocol::time::Timestamp;
 
 use super::super::error::StoreError;
 use super::super::keys::{self, Bucket, Ends, Expiry, meta};
+use super::super::outcomes::{Settled, Status, Swept};
 use super::super::records::{self, MessageRecord};
-use super::super::types::{Settled, Status, Swept};
 use super::super::view::{Family, Txn, View};
 use super::{Head, dead, load, raise_floor, save, settle, tick};
 use crate::dedup::book;
