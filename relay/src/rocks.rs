@@ -6,6 +6,8 @@
 //! Durability: every synced batch is in the write-ahead log and on the disk before [`Engine::write`] returns; the log is
 //! replayed up to its first torn record and not beyond (point in time). There is no `manual_wal_flush`, no unordered
 //! write and no recycling of logs. Idle families would pin old logs for ever: `max_total_wal_size` flushes them.
+//! RocksDB's own check for missing logs (`track_and_verify_wals_in_manifest`) is not in this pair's C interface; the store
+//! keeps a count of its own instead.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -250,6 +252,16 @@ impl Engine {
         CATALOGUE
             .iter()
             .try_for_each(|tuning| Ok(self.db.flush_cf(&self.handle(tuning.family)?)?))
+    }
+
+    /// Rewrites all files without what was deleted. Slow, and it needs some space itself.
+    pub(crate) fn compact(&self) -> Result<(), EngineError> {
+        self.flush()?;
+        for tuning in &CATALOGUE {
+            self.db
+                .compact_range_cf(&self.handle(tuning.family)?, None::<&[u8]>, None::<&[u8]>);
+        }
+        Ok(())
     }
 
     /// Gives the disk back what a dropped range held, where whole files lie in it; compaction does the rest.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 use async_trait::async_trait;
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore};
 use uuid::Uuid;
 
 pub use self::disk::{Disk, DiskGuard, Space, SystemDisk};
@@ -68,6 +68,8 @@ pub struct RocksMailboxes {
     attempts: Arc<AttemptBook>,
     shared: Arc<Shared>,
     readers: Arc<Semaphore>,
+    /// Held while space is given back; how many batches there were the last time.
+    compaction: Arc<Mutex<u64>>,
     epoch: Epoch,
     watermark: Arc<Watermark>,
     lock: Arc<FolderLock>,
@@ -106,6 +108,7 @@ impl RocksMailboxes {
             attempts: Arc::new(AttemptBook::new()),
             shared,
             readers: Arc::new(Semaphore::new(limits::READERS_MAX)),
+            compaction: Arc::default(),
             epoch,
             watermark: Arc::new(watermark),
             lock: Arc::new(lock),
@@ -137,6 +140,30 @@ impl RocksMailboxes {
         });
         read.await
             .map_err(|error| StoreError::Unavailable(format!("a read did not end: {error}").into()))?
+    }
+
+    /// Lets what was deleted go, in the background: without new mail the store has no occasion of its own, and a full
+    /// disk lets no new mail in.
+    fn make_room(&self) {
+        let Ok(turn) = Arc::clone(&self.compaction).try_lock_owned() else {
+            return;
+        };
+        let (engine, shared, lock) = (
+            Arc::clone(&self.engine),
+            Arc::clone(&self.shared),
+            Arc::clone(&self.lock),
+        );
+        drop(tokio::task::spawn_blocking(move || {
+            let mut done_at = turn;
+            if *done_at != shared.synced() {
+                *done_at = shared.synced();
+                tracing::warn!("the disk is full: the mailbox store gives back what was deleted");
+                if let Err(error) = engine.compact() {
+                    tracing::warn!(%error, "the mailbox store cannot give space back");
+                }
+            }
+            drop((engine, lock));
+        }));
     }
 
     async fn write<T: Send + 'static>(
@@ -282,18 +309,19 @@ impl DedupWindow for RocksMailboxes {
 #[async_trait]
 impl Upkeep for RocksMailboxes {
     async fn sweep(&self, now: Timestamp) -> Result<Swept, StoreError> {
-        let swept = self
-            .write(move |txn| rules::sweep::sweep(txn, now), Counters::swept)
-            .await?;
-        let (watermark, synced) = (Arc::clone(&self.watermark), self.shared.synced());
+        let run = move |txn: &mut Txn<'_>| rules::sweep::sweep(txn, now);
+        let swept = self.write(run, Counters::swept).await?;
+        let (shared, watermark) = (Arc::clone(&self.shared), Arc::clone(&self.watermark));
         let note = move |_: &Engine, _: &AttemptBook| {
             // It only makes a later loss harder to see, so the sweep stands.
-            if let Err(error) = watermark.note(synced) {
+            if let Err(error) = watermark.note(shared.synced()) {
                 tracing::warn!(%error, "cannot note how many batches are on the disk");
             }
-            Ok(())
+            Ok(shared.full().is_some())
         };
-        self.read(note).await?;
+        if self.read(note).await? {
+            self.make_room();
+        }
         Ok(swept)
     }
 

@@ -1,5 +1,7 @@
 //! Failed writes and a full disk.
 
+use std::fs;
+use std::path::Path;
 use std::sync::atomic::Ordering::SeqCst;
 
 use aip_relay::mailbox::suite::{bob, duplicate, stored};
@@ -86,6 +88,34 @@ async fn row_27_a_full_disk_refuses_appends_only() {
     ground.disk.full.store(false, SeqCst);
     assert_eq!(store.health(), Health::Ready);
     assert_eq!(store.append(mail(2)).await.unwrap(), stored(2));
+}
+
+/// Bytes of all files in a folder.
+fn bytes_in(dir: &Path) -> u64 {
+    let sizes = fs::read_dir(dir)
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().metadata().ok());
+    sizes.map(|file| file.len()).sum()
+}
+
+/// What was acked gives its space back although the full disk lets nothing in that would push it out.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn row_84_a_full_disk_becomes_free_again() {
+    let ground = Ground::new();
+    let store = ground.open();
+    let db = ground.path().join("db");
+    for n in 1..=90 {
+        let mut large = mail(n);
+        large.wire = vec![b'x'; 128 * 1024].into();
+        store.append(large).await.unwrap();
+    }
+    let filled = bytes_in(&db);
+    assert!(filled > 90 * 128 * 1024);
+    ground.disk.full.store(true, SeqCst);
+    store.ack(&bob(), 90, &[], start()).await.unwrap();
+    store.sweep(start()).await.unwrap();
+    until(|| bytes_in(&db) < filled / 10).await;
+    assert_eq!(store.state(&bob()).await.unwrap().pending, 0);
 }
 
 /// A panic of the writer closes the store like a failed write: nobody waits for ever, nobody is told `stored`.
