@@ -42,7 +42,7 @@ pub const SENDS_BYTES_MAX: usize = 1024 * 1024;
 pub const FRAME_BURST_SECS: u32 = 10;
 
 /// Time in which an agent must take something of what is written to it, in seconds; then its socket is given up.
-pub const WRITE_STALL_SECS: u64 = 30;
+pub const WRITE_STALL_SECS: u32 = 30;
 
 /// Time that an ending socket has to make acks durable and to answer sends, in seconds.
 pub const SETTLE_SECS: u64 = 5;

@@ -20,6 +20,7 @@ pub mod inbox;
 pub mod messages;
 pub mod metrics;
 pub mod resolve;
+pub mod search;
 pub mod socket;
 
 /// The template of the route that a request matched, for logs, counters and [`crate::extract::raw_segment`].
@@ -169,6 +170,7 @@ pub fn public() -> Vec<Endpoint> {
         agents::endpoints(),
         did::endpoints(),
         discovery::endpoints(),
+        search::endpoints(),
         health::endpoints(),
         docs::endpoints(),
     ]
