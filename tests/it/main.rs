@@ -1,4 +1,5 @@
 //! All integration tests, in one binary: the real hub from outside, and the rules of the house.
 
+mod faults;
 mod story;
 mod tidy;

@@ -1,13 +1,16 @@
 //! One hub process under test.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
+use crate::raw::{Request, ask};
 use crate::{binary, free_port};
 
 /// How a test wants its hub. `HubOptions::default()` is a development hub with default limits.
@@ -21,6 +24,8 @@ pub struct HubOptions {
     pub environment: Vec<(String, String)>,
     /// The data folder; a temporary one by default.
     pub data: Option<PathBuf>,
+    /// A hub as in production, without `--dev`, for this domain; it listens on loopback all the same.
+    pub production: Option<String>,
     /// A program to run the hub under (`faketime`, `strace`), with its arguments.
     pub wrapper: Vec<String>,
 }
@@ -34,7 +39,29 @@ pub struct TestHub {
     child: Option<Child>,
     public: String,
     operator: String,
+    /// Bytes of the log that earlier processes wrote.
+    log_before: usize,
 }
+
+/// A hub that did not become ready.
+#[derive(Debug)]
+pub struct StartFailure {
+    /// How it ended; `None` when it did not, and had to be killed.
+    pub status: Option<ExitStatus>,
+    /// What it wrote to its log.
+    pub log: String,
+}
+
+impl fmt::Display for StartFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.status {
+            Some(status) => write!(f, "the hub ended before it was ready ({status}):\n{}", self.log),
+            None => write!(f, "the hub is not ready in time:\n{}", self.log),
+        }
+    }
+}
+
+impl std::error::Error for StartFailure {}
 
 /// How long a hub may take to say that it is ready: generous, since the machine may be busy.
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -77,6 +104,7 @@ impl TestHub {
             child: None,
             public: String::new(),
             operator: String::new(),
+            log_before: 0,
         }
     }
 
@@ -85,26 +113,55 @@ impl TestHub {
     /// # Panics
     /// When it does not become ready; the message holds its log.
     pub fn restart(&mut self) {
+        if let Err(failure) = self.try_restart() {
+            panic!("{failure}");
+        }
+    }
+
+    /// The same, for tests that expect that it does not become ready.
+    ///
+    /// # Errors
+    /// How it ended, and what it said.
+    ///
+    /// # Panics
+    /// When the program cannot be run at all.
+    pub fn try_restart(&mut self) -> Result<(), StartFailure> {
+        let ready = self.begin();
+        if let Ok(line) = ready.recv_timeout(READY_WITHIN)
+            && self.read_ready(&line)
+        {
+            return Ok(());
+        }
+        // Its standard output is closed, so it is about to end; or it hangs.
+        let status = self.wait(Duration::from_secs(10));
         self.kill();
+        Err(StartFailure {
+            status,
+            log: self.log_of_this_run(),
+        })
+    }
+
+    /// Starts the process and kills it after a while, ready or not.
+    ///
+    /// # Panics
+    /// When the program cannot be run at all.
+    pub fn start_and_kill(&mut self, after: Duration) {
+        let _ready = self.begin();
+        std::thread::sleep(after);
+        self.kill();
+    }
+
+    /// Starts the process; the line that says `ready` comes through the channel.
+    fn begin(&mut self) -> Receiver<String> {
+        self.kill();
+        self.log_before = self.log().len();
         let mut child = match self.command().stdout(Stdio::piped()).spawn() {
             Ok(child) => child,
             Err(error) => panic!("the hub does not start: {error}"),
         };
         let stdout = child.stdout.take();
         self.child = Some(child);
-        let deadline = Instant::now() + READY_WITHIN;
-        let mut lines = stdout.map(|out| BufReader::new(out).lines());
-        while let Some(Ok(line)) = lines.as_mut().and_then(Iterator::next) {
-            if self.read_ready(&line) {
-                return;
-            }
-            assert!(
-                Instant::now() < deadline,
-                "the hub is not ready in time:\n{}",
-                self.log()
-            );
-        }
-        panic!("the hub ended before it was ready:\n{}", self.log());
+        ready_line(stdout)
     }
 
     fn read_ready(&mut self, line: &str) -> bool {
@@ -137,7 +194,11 @@ impl TestHub {
             }
             None => Command::new(program),
         };
-        command.arg("serve").arg("--dev").arg("--data").arg(self.data());
+        command.arg("serve").arg("--data").arg(self.data());
+        match &self.options.production {
+            Some(_) => command.args(["--operator-listen", "127.0.0.1:0"]),
+            None => command.arg("--dev"),
+        };
         command.args([
             "--listen",
             &format!("127.0.0.1:{}", self.port),
@@ -186,6 +247,22 @@ impl TestHub {
         std::fs::read_to_string(self.log_path()).unwrap_or_default()
     }
 
+    /// What the process that runs, or ran last, has written to its log.
+    #[must_use]
+    pub fn log_of_this_run(&self) -> String {
+        self.log().get(self.log_before..).unwrap_or_default().to_owned()
+    }
+
+    /// The next start works on another data folder.
+    pub fn use_data(&mut self, folder: PathBuf) {
+        self.options.data = Some(folder);
+    }
+
+    /// The next start has these environment variables.
+    pub fn use_environment(&mut self, environment: Vec<(String, String)>) {
+        self.options.environment = environment;
+    }
+
     /// The base URL of the public listener, without a trailing slash.
     #[must_use]
     pub fn url(&self) -> &str {
@@ -201,7 +278,8 @@ impl TestHub {
     /// The domain that the hub serves.
     #[must_use]
     pub fn domain(&self) -> String {
-        format!("localhost:{}", self.port)
+        let local = || format!("localhost:{}", self.port);
+        self.options.production.clone().unwrap_or_else(local)
     }
 
     /// The process id while it runs.
@@ -221,20 +299,73 @@ impl TestHub {
 
     /// SIGTERM, and the exit status once the process has ended; `None` when it does not end in time.
     pub fn terminate(&mut self, within: Duration) -> Option<ExitStatus> {
-        let mut child = self.child.take()?;
-        let sent = Command::new("kill")
-            .args(["-TERM", &child.id().to_string()])
-            .status();
-        let deadline = Instant::now() + within;
-        while sent.is_ok() && Instant::now() < deadline {
+        let pid = self.pid()?.to_string();
+        // Fails only when the process is gone already.
+        drop(Command::new("kill").args(["-TERM", &pid]).status());
+        self.wait(within)
+    }
+
+    /// The exit status once the process has ended; `None` when it does not end in time.
+    fn wait(&mut self, within: Duration) -> Option<ExitStatus> {
+        const PAUSE: Duration = Duration::from_millis(20);
+        let child = self.child.as_mut()?;
+        let mut waited = Duration::ZERO;
+        while waited < within {
             if let Ok(Some(status)) = child.try_wait() {
+                self.child = None;
                 return Some(status);
             }
-            std::thread::sleep(Duration::from_millis(20));
+            std::thread::sleep(PAUSE);
+            waited += PAUSE;
         }
-        self.child = Some(child);
         None
     }
+
+    /// Memory that the process holds, in bytes (`VmRSS`).
+    #[must_use]
+    pub fn resident_bytes(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()?)).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+    }
+
+    /// The value of a metric without labels, from the operator's listener; `None` when the hub has no such metric.
+    pub async fn metric(&self, name: &str) -> Option<f64> {
+        let text = ask(self.operator_url(), &Request::get("/metrics")).await.text();
+        let value = text
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value?.trim().parse().ok()
+    }
+
+    /// Readiness: the status code, and the member `reason` of a hub that takes no work.
+    pub async fn readiness(&self) -> (u16, Option<String>) {
+        let answer = ask(self.url(), &Request::get("/health/ready")).await;
+        let reason = answer
+            .json()
+            .get("reason")
+            .and_then(|reason| reason.as_str())
+            .map(str::to_owned);
+        (answer.status, reason)
+    }
+}
+
+/// Reads standard output to its end, on a thread; the first line that says `ready` comes through the channel.
+fn ready_line(stdout: Option<ChildStdout>) -> Receiver<String> {
+    let (sender, receiver) = sync_channel(1);
+    std::thread::spawn(move || {
+        for line in stdout
+            .into_iter()
+            .flat_map(|out| BufReader::new(out).lines())
+            .map_while(Result::ok)
+        {
+            if line.starts_with("aip-hub ready ") {
+                // Nobody may be waiting any more.
+                drop(sender.try_send(line));
+            }
+        }
+    });
+    receiver
 }
 
 impl Drop for TestHub {

@@ -1,12 +1,30 @@
 //! The harness: starts the real hub as a process of its own, in a temporary folder, on free ports.
 //!
-//! Tests speak to it through `aip-client`, or with raw HTTP where they send what no client would.
+//! Tests speak to it through `aip-client`, or with raw HTTP and raw sockets where they send what no client would.
+#![expect(
+    clippy::panic,
+    reason = "a harness tells by panicking that there is nothing to test"
+)]
 
 mod binary;
+mod chance;
+pub mod clients;
+pub mod history;
 mod hub;
+pub mod keyed;
+pub mod ledger;
+mod mounts;
 mod ports;
+pub mod raw;
+pub mod raw_socket;
 pub mod story;
+pub mod vitals;
+pub mod ws;
 
 pub use binary::binary;
-pub use hub::{HubOptions, TestHub};
+pub use chance::{ROUNDS, SEED, chance, rounds, seed};
+pub use hub::{HubOptions, StartFailure, TestHub};
+pub use keyed::TestAgent;
+pub use mounts::{Mount, Skip, fill};
 pub use ports::free_port;
+pub use vitals::Vitals;
