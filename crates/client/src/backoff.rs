@@ -20,10 +20,10 @@ impl Backoff {
         base: Duration::from_millis(250),
         cap: Duration::from_secs(30),
     };
-    /// For sockets: 500 ms doubling to 60 s.
+    /// For sockets: 500 ms doubling to 30 s.
     pub const RECONNECT: Self = Self {
         base: Duration::from_millis(500),
-        cap: Duration::from_mins(1),
+        cap: Duration::from_secs(30),
     };
     /// After another session of the same agent took over: two that take turns must not do so at speed.
     pub const REPLACED: Self = Self {

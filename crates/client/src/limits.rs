@@ -65,7 +65,7 @@ pub const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a listener that was dropped waits for the hub to see that it is gone.
 pub const LINGER: Duration = Duration::from_secs(1);
 /// A session that lived this long counts as a success: the next reconnect starts at the shortest delay.
-pub const SESSION_STEADY: Duration = Duration::from_secs(30);
+pub const SESSION_STEADY: Duration = Duration::from_secs(5);
 /// The longest pause, in seconds, that a message handed back is kept away.
 pub const NAK_SECS_MAX: u64 = 300;
 

@@ -31,10 +31,11 @@ impl Output {
     /// Why the command did not succeed.
     pub(crate) fn failure(self, failure: &Failure) {
         if self.json {
-            let code = failure.problem().map(|problem| problem.code.clone());
-            let request_id = failure.problem().and_then(|problem| problem.request_id.clone());
-            let value =
-                json!({"error": {"code": code, "detail": failure.sentence(), "request_id": request_id}});
+            let problem = failure.problem();
+            let detail = problem.map_or_else(|| failure.sentence(), |problem| problem.detail.clone());
+            let code = problem.map(|problem| problem.code.as_str());
+            let request_id = problem.and_then(|problem| problem.request_id.as_deref());
+            let value = json!({"error": {"code": code, "detail": detail, "request_id": request_id}});
             drop(writeln!(io::stderr(), "{value}"));
         } else {
             note(&format!("aip: {}", failure.sentence()));

@@ -146,7 +146,12 @@ impl Connection {
     pub(crate) async fn close(mut self, wait: Duration) {
         let farewell = async {
             self.socket.close(None).await?;
-            while self.socket.next().await.transpose()?.is_some() {}
+            // The hub's own goodbye is enough; it may keep the line open for a while after.
+            while let Some(message) = self.socket.next().await.transpose()? {
+                if message.is_close() {
+                    break;
+                }
+            }
             Ok::<(), tungstenite::Error>(())
         };
         // A peer that is gone already needs no goodbye.

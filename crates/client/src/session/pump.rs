@@ -132,7 +132,7 @@ impl Pump {
             if matches!(end, End::Done) {
                 return Ok(());
             }
-            tracing::debug!(%end, "the session ended");
+            tracing::info!(%end, "the session is not open");
             let lived = self.client.now().millis_since(opened_at);
             let lived = Duration::from_millis(u64::try_from(lived).unwrap_or_default());
             match self.reconnect.after(end, lived, self.client.entropy()) {
