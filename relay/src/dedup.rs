@@ -1,8 +1,9 @@
 //! The dedup window of spec §5: one envelope is accepted once, however often it is sent.
 //!
-//! A record lives until `created_at + W + S` (inclusive). Admission refuses a retry after that moment, so a retry inside
-//! the legal interval always meets its record. Records lie in *buckets* as long as a record's longest life: a look-up
-//! touches two of them, and a whole bucket is dropped at once when its time has passed.
+//! A record lives until `created_at + W + S` (inclusive). Admission refuses a retry after that moment, so a
+//! retry inside the legal interval always meets its record. Records lie in *buckets* as long as a record's
+//! longest life: a look-up touches two of them, and a whole bucket is dropped at once when its time has
+//! passed.
 
 use aip_protocol::time::Timestamp;
 use async_trait::async_trait;

@@ -1,7 +1,8 @@
 //! The mailbox seam: what a store of envelopes promises, whatever it is built on.
 //!
-//! A mailbox belongs to one recipient. It has an *epoch* (new whenever its store was created or restored) and a
-//! sequence that starts at 1 and is never reused; `(epoch, seq)` is the cursor (spec §6). What every backend keeps:
+//! A mailbox belongs to one recipient. It has an *epoch* (new whenever its store was created or restored) and
+//! a sequence that starts at 1 and is never reused; `(epoch, seq)` is the cursor (spec §6). What every
+//! backend keeps:
 //!
 //! * appended means durable, and fetchable until acked, expired or buried;
 //! * fetch order is sequence order;
@@ -9,8 +10,9 @@
 //! * ack is idempotent; a late or unknown one changes nothing;
 //! * a refused append leaves no record.
 //!
-//! The traits are split by who uses them; [`MailboxStore`] is all of them. [`suite`] holds the contract as plain async
-//! functions, run against every backend. [`memory`] is for tests, [`rocks`] is the embedded store.
+//! The traits are split by who uses them; [`MailboxStore`] is all of them. `suite` (feature `testsuite`)
+//! holds the contract as plain async functions, run against every backend. [`memory`] is for tests, [`rocks`]
+//! is the embedded store.
 
 use std::path::Path;
 
@@ -47,8 +49,8 @@ pub(crate) mod view;
 pub trait Mailboxes: Send + Sync {
     /// Stores one envelope, unless its dedup key is known or a quota is full. Durable when it returns.
     ///
-    /// Dedup is looked at before the quota, so a retry of a stored message is a duplicate even when the mailbox is
-    /// full. [`Route::Direct`] records dedup and status only (after the endpoint answered 2xx).
+    /// Dedup is looked at before the quota, so a retry of a stored message is a duplicate even when the
+    /// mailbox is full. [`Route::Direct`] records dedup and status only (after the endpoint answered 2xx).
     async fn append(&self, append: Append) -> Result<AppendOutcome, StoreError>;
 
     /// Counters of a mailbox; one that nobody has written to is empty, with floor 0 and `next_seq` 1.
@@ -57,10 +59,11 @@ pub trait Mailboxes: Send + Sync {
     /// Pending messages in sequence order; settled and expired ones are left out.
     async fn fetch(&self, mailbox: &MailboxId, fetch: Fetch) -> Result<Vec<StoredMessage>, StoreError>;
 
-    /// Counts one more attempt for each of `seqs` in this `session` and tells the new counts, in the order asked.
+    /// Counts one more attempt for each of `seqs` in this `session` and tells the new counts, in the order
+    /// asked.
     ///
-    /// Persisted without a sync: a crash may lower a count, never raise it. Unknown sequence numbers are counted too
-    /// (the caller offers what it fetched) and forgotten when the message is settled.
+    /// Persisted without a sync: a crash may lower a count, never raise it. Unknown sequence numbers are
+    /// counted too (the caller offers what it fetched) and forgotten when the message is settled.
     async fn offer(
         &self,
         mailbox: &MailboxId,
@@ -70,8 +73,8 @@ pub trait Mailboxes: Send + Sync {
 
     /// Settles everything up to and including `upto`, and each of `also`. Durable when it returns.
     ///
-    /// The caller has checked that nothing beyond what was offered is acked; the store refuses what lies beyond its
-    /// last sequence number ([`AckOutcome::BeyondEnd`]) and then changes nothing.
+    /// The caller has checked that nothing beyond what was offered is acked; the store refuses what lies
+    /// beyond its last sequence number ([`AckOutcome::BeyondEnd`]) and then changes nothing.
     async fn ack(
         &self,
         mailbox: &MailboxId,
@@ -84,8 +87,8 @@ pub trait Mailboxes: Send + Sync {
 /// Messages that could not be delivered: kept 14 days, at most [`crate::limits::DEAD_LETTERS_MAX`] a mailbox.
 #[async_trait]
 pub trait DeadLetters: Send + Sync {
-    /// Moves a pending message to the dead letters and past the floor, in one step. `None`: it is not pending.
-    /// When the bound is passed the dead letter with the lowest sequence number is dropped.
+    /// Moves a pending message to the dead letters and past the floor, in one step. `None`: it is not
+    /// pending. When the bound is passed the dead letter with the lowest sequence number is dropped.
     async fn bury(
         &self,
         mailbox: &MailboxId,
@@ -102,8 +105,8 @@ pub trait DeadLetters: Send + Sync {
         limit: usize,
     ) -> Result<Vec<DeadLetter>, StoreError>;
 
-    /// Puts a dead letter back under a new sequence number. It passes the dedup window by (the key is known) but
-    /// counts towards the mailbox quota.
+    /// Puts a dead letter back under a new sequence number. It passes the dedup window by (the key is known)
+    /// but counts towards the mailbox quota.
     async fn redrive(&self, mailbox: &MailboxId, redrive: Redrive) -> Result<RedriveOutcome, StoreError>;
 }
 
@@ -118,8 +121,8 @@ pub trait Statuses: Send + Sync {
 /// Care of the store itself.
 #[async_trait]
 pub trait Upkeep: Send + Sync {
-    /// Expires messages, drops old dead letters, statuses and dedup records, in order of time. One call does a bounded
-    /// amount of work and says in [`Swept::more`] whether to call again.
+    /// Expires messages, drops old dead letters, statuses and dedup records, in order of time. One call does
+    /// a bounded amount of work and says in [`Swept::more`] whether to call again.
     async fn sweep(&self, now: Timestamp) -> Result<Swept, StoreError>;
 
     /// A consistent copy of the store in `dir`, taken while it runs. `dir` must not exist yet.

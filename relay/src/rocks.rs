@@ -1,13 +1,15 @@
-//! Everything that names RocksDB: opening, the column families with their tuning, batch, get, scan, checkpoint.
+//! Everything that names RocksDB: opening, the column families with their tuning, batch, get, scan,
+//! checkpoint.
 //!
-//! The crate is tied to the library it was written for (Debian's 7.8, see `docs/decisions`); another pair of the two is
-//! a change of this file alone.
+//! The crate is tied to the library it was written for (Debian's 7.8, see `docs/decisions`); another pair of
+//! the two is a change of this file alone.
 //!
-//! Durability: every synced batch is in the write-ahead log and on the disk before [`Engine::write`] returns; the log is
-//! replayed up to its first torn record and not beyond (point in time). There is no `manual_wal_flush`, no unordered
-//! write and no recycling of logs. Idle families would pin old logs for ever: `max_total_wal_size` flushes them.
-//! RocksDB's own check for missing logs (`track_and_verify_wals_in_manifest`) is not in this pair's C interface; the store
-//! keeps a count of its own instead.
+//! Durability: every synced batch is in the write-ahead log and on the disk before [`Engine::write`] returns;
+//! the log is replayed up to its first torn record and not beyond (point in time). There is no
+//! `manual_wal_flush`, no unordered write and no recycling of logs. Idle families would pin old logs for
+//! ever: `max_total_wal_size` flushes them. RocksDB's own check for missing logs
+//! (`track_and_verify_wals_in_manifest`) is not in this pair's C interface; the store keeps a count of its
+//! own instead.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -112,8 +114,8 @@ const DEFAULT_FAMILY: &str = "default";
 const BLOCK_CACHE_BYTES: usize = 32 * MIB;
 /// Unflushed writes in memory, for all families together.
 const WRITE_BUFFERS_BYTES: usize = 96 * MIB;
-/// Logs beyond this make the families flush that hold them back. It is also what a start after a crash has to replay,
-/// at about 60 MB/s on a small machine.
+/// Logs beyond this make the families flush that hold them back. It is also what a start after a crash has to
+/// replay, at about 60 MB/s on a small machine.
 const WAL_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Open files; the rest of the process has its own.
 const OPEN_FILES_MAX: i32 = 512;

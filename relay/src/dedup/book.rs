@@ -11,8 +11,8 @@ use crate::mailbox::view::{Family, Txn, View};
 
 /// What is known of `key` at `now`.
 ///
-/// A record accepted at `t` ends in `[t, t + life]`, and a bucket is as long as `life`: the record of a retry lies in
-/// the bucket of `now` or in the next one. The one before is not looked at, its records have ended.
+/// A record accepted at `t` ends in `[t, t + life]`, and a bucket is as long as `life`: the record of a retry
+/// lies in the bucket of `now` or in the next one. The one before is not looked at, its records have ended.
 pub(crate) fn seen(
     view: &dyn View,
     key: &[u8; 16],

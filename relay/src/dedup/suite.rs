@@ -1,4 +1,5 @@
-//! The contract of a dedup window, as plain async functions: every backend runs them all, each on a fresh window.
+//! The contract of a dedup window, as plain async functions: every backend runs them all, each on a fresh
+//! window.
 #![expect(
     clippy::unwrap_used,
     clippy::missing_panics_doc,

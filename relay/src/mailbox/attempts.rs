@@ -1,7 +1,7 @@
 //! How often each message was offered: counted in memory at once, written down without waiting.
 //!
-//! An offer must not wait for the disk: a drain of a mailbox would crawl at the pace of the syncs of others. A crash
-//! may therefore lower a count, which costs one attempt more.
+//! An offer must not wait for the disk: a drain of a mailbox would crawl at the pace of the syncs of others.
+//! A crash may therefore lower a count, which costs one attempt more.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -11,7 +11,8 @@ pub enum StoreError {
     /// Nothing was changed; the same call may be tried again later.
     #[error("the mailbox store is unavailable: {0}")]
     Unavailable(Cow<'static, str>),
-    /// The write failed or its answer was lost: it may or may not have happened. A retry of the same bytes tells.
+    /// The write failed or its answer was lost: it may or may not have happened. A retry of the same bytes
+    /// tells.
     #[error("the outcome of the write is unknown: {0}")]
     OutcomeUnknown(Cow<'static, str>),
     /// A record does not read back as it was written.

@@ -6,7 +6,8 @@ use std::mem;
 
 /// Keeps at least the `max` entries used last, and at most twice as many.
 ///
-/// New and used entries are in the young generation; when it is full it becomes the old one, and the old one is gone.
+/// New and used entries are in the young generation; when it is full it becomes the old one, and the old one
+/// is gone.
 #[derive(Debug)]
 pub(crate) struct Generations<K, V> {
     young: HashMap<K, V>,

@@ -1,7 +1,7 @@
 //! The keys of a store: what lies in which column family.
 //!
-//! All parts have a fixed width and numbers are big-endian, so keys sort as the tuples they stand for and two different
-//! tuples never give the same key.
+//! All parts have a fixed width and numbers are big-endian, so keys sort as the tuples they stand for and two
+//! different tuples never give the same key.
 //!
 //! | family | key | value |
 //! |---|---|---|
@@ -15,8 +15,8 @@
 //! | dead | mailbox 16 ‖ seq 8 | time, code, the message |
 //! | status | bucket 4 ‖ sender 16 ‖ id 16 ‖ recipient 16 | status, code, times |
 //!
-//! A *bucket* is a stretch of time. Everything in a bucket ends with it, so that it is dropped as one range: no
-//! deletions one by one, and the disk is given back at once.
+//! A *bucket* is a stretch of time. Everything in a bucket ends with it, so that it is dropped as one range:
+//! no deletions one by one, and the disk is given back at once.
 
 use aip_protocol::time::Timestamp;
 use uuid::Uuid;

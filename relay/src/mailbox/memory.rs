@@ -1,4 +1,5 @@
-//! A mailbox store in memory: the same rules over an ordered map. For tests and trying out; a restart forgets it.
+//! A mailbox store in memory: the same rules over an ordered map. For tests and trying out; a restart forgets
+//! it.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

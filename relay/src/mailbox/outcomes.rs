@@ -304,7 +304,8 @@ pub struct StoreStats {
     pub batches: u64,
     /// Operations in them.
     pub batch_ops: u64,
-    /// How many batches had at most 1, 2, 4 … 1,024 operations (each batch is counted once, in the first that fits).
+    /// How many batches had at most 1, 2, 4 … 1,024 operations (each batch is counted once, in the first that
+    /// fits).
     pub batch_sizes: [u64; 11],
     /// Operations waiting for the writer.
     pub queue_depth: u64,
@@ -312,6 +313,7 @@ pub struct StoreStats {
     pub disk_free_bytes: Option<u64>,
     /// A write has failed.
     pub poisoned: bool,
-    /// Batches that were on the disk once and were missing when the store was opened. It has a new epoch then.
+    /// Batches that were on the disk once and were missing when the store was opened. It has a new epoch
+    /// then.
     pub lost_batches: u64,
 }

@@ -1,7 +1,7 @@
 //! The embedded mailbox store, on RocksDB.
 //!
-//! Writes go through one thread that commits in groups ([`writer`]); reads run on blocking threads, a bounded number at
-//! a time. Nothing of RocksDB runs on an async worker.
+//! Writes go through one thread that commits in groups (`rocks/writer.rs`); reads run on blocking threads, a
+//! bounded number at a time. Nothing of RocksDB runs on an async worker.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -115,7 +115,8 @@ impl RocksMailboxes {
         })
     }
 
-    /// Makes a store in the folder `dir` from the checkpoint in `from`, with a new epoch. All or nothing. Blocks.
+    /// Makes a store in the folder `dir` from the checkpoint in `from`, with a new epoch. All or nothing.
+    /// Blocks.
     pub fn restore(from: &Path, dir: &Path, epoch: &Epoch) -> Result<(), OpenError> {
         folder::restore(from, dir, epoch)
     }
@@ -142,8 +143,8 @@ impl RocksMailboxes {
             .map_err(|error| StoreError::Unavailable(format!("a read did not end: {error}").into()))?
     }
 
-    /// Lets what was deleted go, in the background: without new mail the store has no occasion of its own, and a full
-    /// disk lets no new mail in.
+    /// Lets what was deleted go, in the background: without new mail the store has no occasion of its own,
+    /// and a full disk lets no new mail in.
     fn make_room(&self) {
         let Ok(turn) = Arc::clone(&self.compaction).try_lock_owned() else {
             return;

@@ -1,8 +1,8 @@
 //! What append, ack and their like do to the records of a store, whatever holds them.
 //!
-//! Invariants, for every mailbox: `floor` is one less than the lowest pending sequence number (or than `next_seq` when
-//! nothing is pending); `pending` and `bytes` count the records of the family `message`; each message has exactly one
-//! entry in `expiry`; a sender's count is absent when it is zero.
+//! Invariants, for every mailbox: `floor` is one less than the lowest pending sequence number (or than
+//! `next_seq` when nothing is pending); `pending` and `bytes` count the records of the family `message`; each
+//! message has exactly one entry in `expiry`; a sender's count is absent when it is zero.
 
 use std::collections::BTreeSet;
 
@@ -237,7 +237,8 @@ pub(crate) fn ack(
     }))
 }
 
-/// Takes a pending message out of its mailbox and notes its fate. The caller raises the floor and saves `record`.
+/// Takes a pending message out of its mailbox and notes its fate. The caller raises the floor and saves
+/// `record`.
 fn settle(
     txn: &mut Txn<'_>,
     mailbox: &MailboxId,
@@ -331,7 +332,8 @@ fn tick(txn: &mut Txn<'_>, now: Timestamp) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// See [`super::Mailboxes::offer`]: writes down counts that were raised in memory, unless the message is settled.
+/// See [`super::Mailboxes::offer`]: writes down counts that were raised in memory, unless the message is
+/// settled.
 pub(crate) fn note_attempts(
     txn: &mut Txn<'_>,
     mailbox: &MailboxId,

@@ -1,4 +1,5 @@
-//! The contract of a mailbox store, as plain async functions: every backend runs them all, each on a fresh store.
+//! The contract of a mailbox store, as plain async functions: every backend runs them all, each on a fresh
+//! store.
 //!
 //! A function whose name begins with `row_` pins a failure that another system had in the field.
 #![expect(

@@ -153,7 +153,8 @@ pub struct Append {
     pub remember_until: Timestamp,
     /// The hub's (monotone) clock.
     pub accepted_at: Timestamp,
-    /// The earlier of the envelope's own expiry and the mailbox retention; at it, the message is no longer offered.
+    /// The earlier of the envelope's own expiry and the mailbox retention; at it, the message is no longer
+    /// offered.
     pub expires_at: Timestamp,
     /// The envelope as received, trimmed.
     pub wire: Bytes,

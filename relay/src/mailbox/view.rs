@@ -1,7 +1,7 @@
 //! An ordered key-value view of a store, and a batch of writes that can be read before it is committed.
 //!
-//! The rules of a mailbox ([`super::rules`]) are written once, over [`View`] and [`Txn`]; a backend brings the view and
-//! commits the writes. Two operations in one batch see each other through the [`Txn`].
+//! The rules of a mailbox ([`super::rules`]) are written once, over [`View`] and [`Txn`]; a backend brings
+//! the view and commits the writes. Two operations in one batch see each other through the [`Txn`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,7 +36,8 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Joins the parts. What passes the bound is cut, which the fixed-width parts of [`super::keys`] never reach.
+    /// Joins the parts. What passes the bound is cut, which the fixed-width parts of [`super::keys`] never
+    /// reach.
     pub(crate) fn from_parts(parts: &[&[u8]]) -> Self {
         let mut bytes = [0; KEY_BYTES_MAX];
         let mut len = 0_u8;
@@ -142,7 +143,8 @@ impl<'a> Txn<'a> {
         self.write(family, key, None);
     }
 
-    /// Drops a whole range at commit. Reads of this batch do not see it: only ranges that nobody reads any more.
+    /// Drops a whole range at commit. Reads of this batch do not see it: only ranges that nobody reads any
+    /// more.
     pub(crate) fn drop_span(&mut self, family: Family, span: Span) {
         self.drops.push((family, span));
     }

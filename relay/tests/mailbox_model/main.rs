@@ -1,5 +1,5 @@
-//! Random histories of sends, retries, acks, burials, redrives, waits, sweeps and restarts, on each backend, against a
-//! model that is too simple to be wrong.
+//! Random histories of sends, retries, acks, burials, redrives, waits, sweeps and restarts, on each backend,
+//! against a model that is too simple to be wrong.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

@@ -9,7 +9,8 @@ use aip_relay::mailbox::{AckOutcome, Health, Mailboxes, StoreError, Upkeep};
 
 use crate::ground::{Ground, mail, pending, start, until};
 
-/// Never 202 for what is not on the disk. After a failed write nothing is taken until the store is opened again.
+/// Never 202 for what is not on the disk. After a failed write nothing is taken until the store is opened
+/// again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn row_27_a_failed_write_closes_the_store() {
     let ground = Ground::new();
@@ -49,7 +50,8 @@ async fn row_27_a_failed_write_closes_the_store() {
     assert_eq!(store.append(mail(2)).await.unwrap(), stored(2));
 }
 
-/// The write went through but its answer was an error: nobody is told `stored`, and the retry learns the truth.
+/// The write went through but its answer was an error: nobody is told `stored`, and the retry learns the
+/// truth.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_retry_after_an_unknown_outcome_tells_the_truth() {
     let ground = Ground::new();
@@ -118,7 +120,8 @@ async fn row_84_a_full_disk_becomes_free_again() {
     assert_eq!(store.state(&bob()).await.unwrap().pending, 0);
 }
 
-/// A panic of the writer closes the store like a failed write: nobody waits for ever, nobody is told `stored`.
+/// A panic of the writer closes the store like a failed write: nobody waits for ever, nobody is told
+/// `stored`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_panic_of_the_writer_closes_the_store() {
     let ground = Ground::new();

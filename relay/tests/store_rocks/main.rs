@@ -1,4 +1,5 @@
-//! The embedded store under a restart, a torn log, a failed write, a full disk, a second process, and a restore.
+//! The embedded store under a restart, a torn log, a failed write, a full disk, a second process, and a
+//! restore.
 #![expect(clippy::unwrap_used, reason = "a test is to panic")]
 
 mod batches;

@@ -74,7 +74,8 @@ async fn the_window_is_exact_after_a_restart() {
     );
 }
 
-/// What was answered is on the disk: the files as they lie there at that moment, without a proper end, hold it all.
+/// What was answered is on the disk: the files as they lie there at that moment, without a proper end, hold
+/// it all.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn row_44_what_was_answered_is_in_the_files() {
     let ground = Ground::new();
@@ -149,8 +150,8 @@ async fn row_78_a_torn_log_loses_only_its_tail() {
     assert_eq!(kept_before, last);
 }
 
-/// Damage in the middle of a log ends its replay as a torn tail does. It does not go unseen: the store says so, and has
-/// a new epoch, since numbers that were given out are given out again.
+/// Damage in the middle of a log ends its replay as a torn tail does. It does not go unseen: the store says
+/// so, and has a new epoch, since numbers that were given out are given out again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_loss_of_what_was_synced_is_told_and_gives_a_new_epoch() {
     let ground = Ground::new();

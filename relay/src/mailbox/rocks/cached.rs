@@ -41,8 +41,8 @@ impl CachedEngine {
         }
     }
 
-    /// The counters of a mailbox as stored, checked against its messages: a sequence number is never given out twice,
-    /// even if a log was damaged in a way that nothing else has noticed.
+    /// The counters of a mailbox as stored, checked against its messages: a sequence number is never given
+    /// out twice, even if a log was damaged in a way that nothing else has noticed.
     fn counters(&self, key: &Key) -> Result<Option<Bytes>, StoreError> {
         let stored = self.engine.get(Family::Mailbox, key)?;
         let Ok(mailbox) = key.as_slice().try_into().map(MailboxId::from_bytes) else {

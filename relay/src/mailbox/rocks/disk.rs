@@ -1,5 +1,5 @@
-//! What the store stands on: the space of its disk, and the act of committing. A seam, so that a full disk and a failed
-//! write can be had without one.
+//! What the store stands on: the space of its disk, and the act of committing. A seam, so that a full disk
+//! and a failed write can be had without one.
 
 use std::fmt::Debug;
 use std::io;

@@ -1,7 +1,8 @@
 //! The folder of an embedded store: locked, created whole, opened with care, restored whole.
 //!
-//! Inside the folder lie `lock` (held while the store is open), `commits` (see [`Watermark`]) and `db`. A new or restored
-//! store is made beside `db` and renamed when it is complete, so that whatever interrupts it, `db` is never half a store.
+//! Inside the folder lie `lock` (held while the store is open), `commits` (see [`Watermark`]) and `db`. A new
+//! or restored store is made beside `db` and renamed when it is complete, so that whatever interrupts it,
+//! `db` is never half a store.
 
 use std::fs::{self, File};
 use std::io;
@@ -90,7 +91,7 @@ pub(super) fn open(dir: &Path, fresh: &Epoch) -> Result<Opened, OpenError> {
     let lost = watermark.noted().saturating_sub(commits);
     if lost > 0 {
         // Sequence numbers that were given out will be given out again: to clients this is another store.
-        tracing::error!(dir = %dir.display(), lost, "acknowledged writes are missing; the mailboxes get a new epoch");
+        tracing::error!(dir = %dir.display(), lost, "synced writes are missing; the mailboxes get a new epoch");
         epoch = fresh.clone();
         write(dir, &engine, &Writes::from([epoch_write(fresh)]))?;
         watermark

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 pub enum OpenError {
     /// Another process uses the folder.
     #[error(
-        "the mailbox store in {dir} is in use by another process: a second hub on the same data folder would destroy it. \
-         Stop the other one, or give this one a folder of its own"
+        "the mailbox store in {dir} is in use by another process: a second hub on the same data folder would \
+         destroy it. Stop the other one, or give this one a folder of its own"
     )]
     Locked {
         /// The store's folder.
@@ -18,8 +18,8 @@ pub enum OpenError {
     },
     /// Files of a store without the one that names them.
     #[error(
-        "{dir} holds parts of a mailbox store ({file}) but no CURRENT file. It is not opened as an empty store, since \
-         that would delete the rest. Restore a backup, or move the folder away to begin anew"
+        "{dir} holds parts of a mailbox store ({file}) but no CURRENT file. It is not opened as an empty \
+         store, since that would delete the rest. Restore a backup, or move the folder away to begin anew"
     )]
     Remnants {
         /// The database folder.

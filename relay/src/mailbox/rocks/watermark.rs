@@ -10,8 +10,8 @@ use super::open_error::{OpenError, io as io_error};
 
 /// How many batches are known to be on the disk, kept outside of the database.
 ///
-/// A damaged record in the middle of a log ends its replay like a torn one at the end, without an error. The number in
-/// this file tells the two apart: a database with fewer batches has lost what was acknowledged.
+/// A damaged record in the middle of a log ends its replay like a torn one at the end, without an error. The
+/// number in this file tells the two apart: a database with fewer batches has lost what was acknowledged.
 #[derive(Debug)]
 pub(super) struct Watermark {
     file: File,

@@ -1,7 +1,8 @@
 //! The one thread that writes: it takes what is waiting, makes one batch of it, syncs once, then answers.
 //!
-//! There is no delay to gather more: while one batch is being synced the next one gathers by itself. After a failed
-//! write nothing is written any more, since nobody can tell what the log holds; the store has to be opened again.
+//! There is no delay to gather more: while one batch is being synced the next one gathers by itself. After a
+//! failed write nothing is written any more, since nobody can tell what the log holds; the store has to be
+//! opened again.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};

@@ -107,7 +107,8 @@ pub async fn a_sweep_is_bounded(cx: &Context) {
     assert_eq!((state.pending, state.bytes, state.floor), (0, 0, many));
 }
 
-/// Within the legal interval a retry meets its record, sweeps or not; what became of the message does not matter.
+/// Within the legal interval a retry meets its record, sweeps or not; what became of the message does not
+/// matter.
 pub async fn a_legal_retry_always_meets_its_record(cx: &Context) {
     let first = cx.envelope("alice", "bob", 1);
     assert_eq!(cx.append(first.clone()).await, stored(1));
