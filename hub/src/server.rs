@@ -3,27 +3,35 @@
 //! Both are bound before anything runs, so that a taken port ends the start with a sentence. Signals belong to
 //! [`crate::lifecycle`]; this file only obeys its tokens. TLS is the job of the reverse proxy in front.
 
+use std::any::Any;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use actix_web::body::BoxBody;
+use actix_web::dev::Extensions;
 use actix_web::dev::{Server, ServerHandle, ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::middleware::from_fn;
+use actix_web::rt::net::TcpStream;
 use actix_web::web::{Data, ServiceConfig};
 use actix_web::{HttpServer, web};
 use aip_protocol::error::ErrorCode;
+use rustix::net::sockopt::set_tcp_user_timeout;
 
 use crate::app::App;
 use crate::error::ApiError;
 use crate::front::front;
 use crate::lifecycle::Lifecycle;
-use crate::limits::WRITE_BUFFER_BYTES;
+use crate::limits::{WRITE_BUFFER_BYTES, WRITE_STALL_SECS};
 use crate::routes;
 
-/// Time a connection gets to take the last bytes of an answer, in seconds.
-const DISCONNECT_TIMEOUT_SECS: u64 = 5;
+/// The same limit for a connection as a whole, in the unit of the socket option.
+const WRITE_STALL_MILLIS: u32 = 1_000 * WRITE_STALL_SECS;
+
+/// Time that a connection stays open for reading after its last answer was written, in seconds: a caller that still
+/// sends would otherwise lose the answer. A closed WebSocket ends only after it, so it is short.
+const DISCONNECT_TIMEOUT_SECS: u64 = 1;
 
 /// The public listener's routes.
 pub fn public(config: &mut ServiceConfig) {
@@ -161,11 +169,23 @@ fn listen(
         .keep_alive(Duration::from_secs(http.keep_alive_secs))
         .h1_write_buffer_size(WRITE_BUFFER_BYTES)
         .shutdown_timeout(http.shutdown_timeout_secs)
+        .on_connect(give_up_on_stalled)
         .disable_signals()
         .bind(address)
         .map_err(|source| BindError { address, source })?;
     let taken = bound.addrs().first().copied().unwrap_or(address);
     Ok((taken, bound.run()))
+}
+
+/// Has the system end a connection whose other side takes no bytes for a while: one that never reads would otherwise
+/// keep its buffers for ever.
+fn give_up_on_stalled(connection: &dyn Any, _data: &mut Extensions) {
+    let Some(connection) = connection.downcast_ref::<TcpStream>() else {
+        return;
+    };
+    if let Err(error) = set_tcp_user_timeout(connection, WRITE_STALL_MILLIS) {
+        tracing::debug!(%error, "A connection has no limit for stalled writes");
+    }
 }
 
 /// A listener that could not be bound.

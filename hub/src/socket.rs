@@ -37,7 +37,11 @@ pub struct Sockets {
 impl Sockets {
     /// No sockets yet. `run` tells the sessions of this run from those of another.
     pub fn new(run: u32) -> Self {
-        Self { newcomers: Arc::new(Semaphore::new(NEWCOMERS_MAX)), run, joined: AtomicU32::new(0) }
+        Self {
+            newcomers: Arc::new(Semaphore::new(NEWCOMERS_MAX)),
+            run,
+            joined: AtomicU32::new(0),
+        }
     }
 
     /// A place for a socket that has not signed in; it is given back by dropping it.
@@ -47,7 +51,9 @@ impl Sockets {
     pub fn newcomer(&self) -> Result<OwnedSemaphorePermit, ApiError> {
         Arc::clone(&self.newcomers).try_acquire_owned().map_err(|_full| {
             let detail = "Too many sockets are signing in at the same time. Try again in a moment.";
-            Refusal::new(ErrorCode::Unavailable, detail).retry_after(UNAVAILABLE_RETRY_SECS).into()
+            Refusal::new(ErrorCode::Unavailable, detail)
+                .retry_after(UNAVAILABLE_RETRY_SECS)
+                .into()
         })
     }
 

@@ -8,15 +8,18 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::HeaderMap;
 use actix_web::test::{self, TestRequest};
 use actix_web::web::ServiceConfig;
+use aip_protocol::challenge::challenge_object;
 use aip_protocol::clock::{Clock as _, ManualClock};
+use aip_protocol::envelope::{Envelope, EnvelopeDraft, new_id};
 use aip_protocol::identity::{Identity, Keys, Operation, OperationDraft};
 use aip_protocol::multikey::{OpeningKey, SigningKey};
 use aip_protocol::name::{Did, Handle};
+use aip_protocol::signature::{Tag, sign};
 use aip_protocol::time::Timestamp;
 use bytes::Bytes;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::config::Settings;
 use crate::server;
@@ -95,6 +98,16 @@ impl TestAgent {
         let wire = operation.json.to_jcs();
         self.identity = self.identity.apply(operation).unwrap();
         wire
+    }
+
+    /// Its signature for a challenge of the test hub.
+    pub(crate) fn answer(&self, challenge: &str) -> String {
+        sign(
+            &self.signing,
+            Tag::Challenge,
+            &challenge_object(DOMAIN, challenge, &self.did),
+        )
+        .to_string()
     }
 
     /// The name of its signing key.
@@ -183,6 +196,37 @@ impl TestHub {
             rotation,
             identity: Identity::genesis(genesis).unwrap(),
         }
+    }
+
+    /// A token of a registered agent.
+    pub(crate) async fn token(&self, agent: &TestAgent) -> String {
+        let did = agent.did.as_str();
+        let answer = self
+            .post("/api/v1/auth/challenge", json!({ "did": did }).to_string())
+            .await;
+        let challenge = answer.json()["challenge"].as_str().unwrap().to_owned();
+        let sig = agent.answer(&challenge);
+        let body = json!({ "did": did, "kid": agent.kid(), "challenge": challenge, "sig": sig });
+        let answer = self.post("/api/v1/auth/token", body.to_string()).await;
+        answer.json()["token"].as_str().unwrap().to_owned()
+    }
+
+    /// An envelope between two agents; the same number gives the same bytes.
+    pub(crate) fn envelope(&self, from: &TestAgent, to: &TestAgent, number: u64) -> Envelope {
+        let mut rng = StdRng::seed_from_u64(number);
+        let (id, now) = (new_id(&mut rng), self.clock.now());
+        let draft = EnvelopeDraft::new(id, from.did.clone(), to.did.clone(), "aip.message", now);
+        let key = to.identity.sealing_key().unwrap();
+        draft.seal(&from.signing, key, b"{}", &mut rng).unwrap()
+    }
+
+    /// Sends such an envelope over HTTP; returns its place in the mailbox.
+    pub(crate) async fn send(&self, from: &TestAgent, to: &TestAgent, number: u64) -> u64 {
+        let answer = self
+            .post("/api/v1/messages", self.envelope(from, to, number).to_wire())
+            .await;
+        assert_eq!(answer.status, 202, "{answer:?}");
+        answer.json()["seq"].as_u64().unwrap()
     }
 
     /// A registered agent.

@@ -19,7 +19,7 @@ use self::slot::Slot;
 pub(crate) use self::slot::{Attached, Reading};
 use crate::limits::STATUS_QUEUE_MAX;
 use crate::mailbox::{MailboxId, Settled, Status};
-use crate::session::{Delivery, Effect, Event, SessionId};
+use crate::session::{Delivery, Effect, Elsewhere, Event, SessionId};
 
 mod slot;
 
@@ -90,7 +90,7 @@ impl Presence {
     pub fn wake(&self, mailbox: &MailboxId, seq: u64, now: Timestamp) {
         // The entry is not cloned out of the map: a slot's users are counted by its references.
         if let Some(slot) = self.slots.get(mailbox) {
-            slot.tell(&self.counters, now, Event::Stored { seq });
+            slot.tell(&self.counters, now, Elsewhere::Stored(seq));
             slot.wake_readers(seq);
         }
     }
@@ -98,7 +98,7 @@ impl Presence {
     /// Another door has offered messages up to `seq`.
     pub(crate) fn offered(&self, mailbox: &MailboxId, seq: u64, now: Timestamp) {
         if let Some(slot) = self.slots.get(mailbox) {
-            slot.tell(&self.counters, now, Event::Offered { upto: seq });
+            slot.tell(&self.counters, now, Elsewhere::Offered(seq));
         }
     }
 
@@ -108,7 +108,7 @@ impl Presence {
             slot.tell(
                 &self.counters,
                 now,
-                Event::Settled {
+                Elsewhere::Settled {
                     upto,
                     also: also.to_vec(),
                     floor,
@@ -120,7 +120,7 @@ impl Presence {
     /// A message has moved to the dead letters, durably.
     pub(crate) fn buried(&self, mailbox: &MailboxId, seq: u64, now: Timestamp) {
         if let Some(slot) = self.slots.get(mailbox) {
-            slot.tell(&self.counters, now, Event::Buried { seq });
+            slot.tell(&self.counters, now, Elsewhere::Buried(seq));
         }
     }
 

@@ -92,23 +92,87 @@ pub enum Event {
         /// The session.
         session: SessionId,
     },
-    /// The agent resized its window.
-    Credit {
+    /// The session was woken, or its time has come ([`Delivery::next_due`]).
+    Poll {
         /// The session.
         session: SessionId,
-        /// The new window.
-        credit: u32,
     },
-    /// A message was stored.
-    Stored {
-        /// Its place.
-        seq: u64,
+    /// The agent has sent a frame.
+    Said {
+        /// The session.
+        session: SessionId,
+        /// The frame.
+        frame: Said,
     },
-    /// Another door (long poll, SSE) offered messages, or the store remembers that they were offered.
-    Offered {
-        /// The highest.
+    /// An effect was carried out.
+    Done {
+        /// The session whose effect it was.
+        session: SessionId,
+        /// What came of it.
+        work: Done,
+    },
+    /// Something happened to the mailbox that is no session's doing.
+    Elsewhere(Elsewhere),
+}
+
+/// What an agent says about messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// The window has another size; cut to [`crate::limits::CREDIT_MAX`].
+    Credit(u32),
+    /// Messages are dealt with.
+    Ack {
+        /// The epoch that the numbers belong to, as the agent wrote it.
+        epoch: String,
+        /// Everything up to here; 0 for none.
         upto: u64,
+        /// And these.
+        also: Vec<u64>,
     },
+    /// A message cannot be dealt with now.
+    Nak {
+        /// The epoch that the number belongs to.
+        epoch: String,
+        /// The message.
+        seq: u64,
+        /// When to offer it again; cut to [`crate::limits::NAK_SECS_MAX`].
+        retry_after: Duration,
+    },
+    /// A message is never wanted again.
+    Reject {
+        /// The epoch that the number belongs to.
+        epoch: String,
+        /// The message.
+        seq: u64,
+        /// Why: 1 to 64 of `[a-z0-9_]`.
+        code: String,
+    },
+}
+
+/// What came of an effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Done {
+    /// [`Effect::Fetch`] has found these, in sequence order.
+    Fetched(Vec<Found>),
+    /// The store could not answer [`Effect::Fetch`].
+    FetchFailed,
+    /// These messages of [`Effect::Deliver`] are on the wire.
+    Sent(Vec<u64>),
+    /// The store could not count the offers of [`Effect::Deliver`]: nothing was sent.
+    OfferFailed(Vec<u64>),
+    /// [`Effect::Ack`] is durable; the mailbox's floor after it.
+    Acked(u64),
+    /// [`Effect::Ack`] failed, or may have.
+    AckFailed,
+}
+
+/// What happens to a mailbox beside its sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Elsewhere {
+    /// A message was stored, here.
+    Stored(u64),
+    /// Messages up to here were offered by another door (long poll, SSE), or were in the past, as the store remembers.
+    Offered(u64),
     /// Another door settled messages, durably.
     Settled {
         /// Everything up to here.
@@ -118,87 +182,8 @@ pub enum Event {
         /// The mailbox's floor after it.
         floor: u64,
     },
-    /// The session was woken, or its time has come ([`Delivery::next_due`]).
-    Poll {
-        /// The session.
-        session: SessionId,
-    },
-    /// The answer to [`Effect::Fetch`], in sequence order.
-    Fetched {
-        /// The session.
-        session: SessionId,
-        /// What is there.
-        found: Vec<Found>,
-    },
-    /// The store could not answer [`Effect::Fetch`].
-    FetchFailed {
-        /// The session.
-        session: SessionId,
-    },
-    /// The messages of [`Effect::Deliver`] are on the wire.
-    Sent {
-        /// The session.
-        session: SessionId,
-        /// The messages.
-        seqs: Vec<u64>,
-    },
-    /// The store could not count the offers of [`Effect::Deliver`]: nothing was sent.
-    OfferFailed {
-        /// The session.
-        session: SessionId,
-        /// The messages.
-        seqs: Vec<u64>,
-    },
-    /// The agent has dealt with messages.
-    Ack {
-        /// The session.
-        session: SessionId,
-        /// The epoch that the numbers belong to, as the agent wrote it.
-        epoch: String,
-        /// Everything up to here; 0 for none.
-        upto: u64,
-        /// And these.
-        also: Vec<u64>,
-    },
-    /// [`Effect::Ack`] is durable.
-    AckDone {
-        /// The session that carried it out.
-        session: SessionId,
-        /// The mailbox's floor after it.
-        floor: u64,
-    },
-    /// [`Effect::Ack`] failed, or may have.
-    AckFailed {
-        /// The session that tried.
-        session: SessionId,
-    },
-    /// The agent cannot deal with a message now.
-    Nak {
-        /// The session.
-        session: SessionId,
-        /// The epoch that the number belongs to.
-        epoch: String,
-        /// The message.
-        seq: u64,
-        /// When to offer it again; cut to [`crate::limits::NAK_SECS_MAX`].
-        retry_after: Duration,
-    },
-    /// The agent never wants to see a message again.
-    Reject {
-        /// The session.
-        session: SessionId,
-        /// The epoch that the number belongs to.
-        epoch: String,
-        /// The message.
-        seq: u64,
-        /// Why: 1 to 64 of `[a-z0-9_]`.
-        code: String,
-    },
-    /// [`Effect::Bury`] is durable, or there was nothing to bury.
-    Buried {
-        /// The message.
-        seq: u64,
-    },
+    /// This message is in the dead letters, durably, or there was nothing to bury.
+    Buried(u64),
 }
 
 /// Which messages to read.
@@ -213,7 +198,7 @@ pub enum Wanted {
 /// What is to be done. Effects without a session are for the session whose event caused them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// Read messages, answer with [`Event::Fetched`] or [`Event::FetchFailed`]. At most one at a time and session.
+    /// Read messages, answer with [`Done::Fetched`] or [`Done::FetchFailed`]. At most one at a time and session.
     Fetch {
         /// Which.
         wanted: Wanted,
@@ -222,20 +207,20 @@ pub enum Effect {
         /// At most so many bytes, but one message at least.
         max_bytes: u64,
     },
-    /// Count the offers of these messages, just fetched, and send them in this order; answer with [`Event::Sent`] or
-    /// [`Event::OfferFailed`].
+    /// Count the offers of these messages, just fetched, and send them in this order; answer with [`Done::Sent`] or
+    /// [`Done::OfferFailed`].
     Deliver {
         /// The messages.
         seqs: Vec<u64>,
     },
-    /// Settle messages, answer with [`Event::AckDone`] or [`Event::AckFailed`]. At most one at a time and agent.
+    /// Settle messages, answer with [`Done::Acked`] or [`Done::AckFailed`]. At most one at a time and agent.
     Ack {
         /// Everything up to here.
         upto: u64,
         /// And these, ascending.
         also: Vec<u64>,
     },
-    /// Move a message to the dead letters, then answer with [`Event::Buried`]. A failure needs no answer: the message
+    /// Move a message to the dead letters, then tell [`Elsewhere::Buried`]. A failure needs no answer: the message
     /// comes up again.
     Bury {
         /// The message.

@@ -31,7 +31,10 @@ pub fn endpoints() -> Vec<Endpoint> {
 
 /// A message as it is offered.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "the shape for the documentation; the bytes are put together")]
+#[expect(
+    dead_code,
+    reason = "the shape for the documentation; the bytes are put together"
+)]
 struct InboxItem {
     /// Its place in the mailbox.
     #[schema(example = 17)]
@@ -48,8 +51,14 @@ struct InboxItem {
 
 /// Appends an item. The envelope goes in as the bytes that the sender wrote.
 fn put_item(text: &mut Vec<u8>, item: &Item) {
-    let Item { seq, attempt, accepted_at, wire } = item;
-    let head = format!("{{\"seq\":{seq},\"attempt\":{attempt},\"accepted_at\":\"{accepted_at}\",\"envelope\":");
+    let Item {
+        seq,
+        attempt,
+        accepted_at,
+        wire,
+    } = item;
+    let head =
+        format!("{{\"seq\":{seq},\"attempt\":{attempt},\"accepted_at\":\"{accepted_at}\",\"envelope\":");
     text.extend_from_slice(head.as_bytes());
     text.extend_from_slice(wire);
     text.push(b'}');
@@ -61,7 +70,10 @@ const ITEM_BYTES: usize = 128;
 /// What the offers of a request count as: all requests with one token are one session.
 fn session_of(req: &HttpRequest) -> SessionId {
     let digest = Sha256::digest(bearer(req).unwrap_or("").as_bytes());
-    let bits = digest.iter().take(8).fold(0, |bits: u64, byte| bits << 8 | u64::from(*byte));
+    let bits = digest
+        .iter()
+        .take(8)
+        .fold(0, |bits: u64, byte| bits << 8 | u64::from(*byte));
     SessionId::from_random(bits)
 }
 

@@ -3,8 +3,8 @@
 use aip_protocol::error::{ErrorCode, Refusal};
 use aip_protocol::name::Did;
 use aip_protocol::signature::Signature;
-use aip_relay::limits::CREDIT_DEFAULT;
 use aip_registry::{Agent, SocketChallenge};
+use aip_relay::limits::CREDIT_DEFAULT;
 
 use super::frame::Auth;
 use crate::app::App;
@@ -30,24 +30,34 @@ pub(super) struct SignedIn {
 
 /// Takes the agent's answer; either way the challenge is spent.
 pub(super) async fn sign_in(app: &App, challenge: SocketChallenge, auth: Auth) -> Result<SignedIn, ApiError> {
-    let credit = auth.credit.unwrap_or(CREDIT_DEFAULT).min(app.settings.receive.credit_messages_max);
+    let credit = auth
+        .credit
+        .unwrap_or(CREDIT_DEFAULT)
+        .min(app.settings.receive.credit_messages_max);
     let share = auth.share;
-    let (did, proof) = match auth.token {
-        Some(token) => (by_token(app, &token).await?, Proof::Token(token.into_boxed_str())),
-        None => {
-            let did = Did::parse_input(&member(auth.did, "did")?)?;
-            let kid = member(auth.kid, "kid")?;
-            let sig = Signature::parse(&member(auth.sig, "sig")?)?;
-            app.registry.authenticate_socket(challenge, &did, &kid, &sig).await?;
-            (did, Proof::Key(kid))
-        }
+    let (did, proof) = if let Some(token) = auth.token {
+        (by_token(app, &token).await?, Proof::Token(token.into_boxed_str()))
+    } else {
+        let did = Did::parse_input(&member(auth.did, "did")?)?;
+        let kid = member(auth.kid, "kid")?;
+        let sig = Signature::parse(&member(auth.sig, "sig")?)?;
+        app.registry
+            .authenticate_socket(challenge, &did, &kid, &sig)
+            .await?;
+        (did, Proof::Key(kid))
     };
-    Ok(SignedIn { did, proof, credit, share })
+    Ok(SignedIn {
+        did,
+        proof,
+        credit,
+        share,
+    })
 }
 
 fn member(value: Option<String>, name: &'static str) -> Result<String, Refusal> {
     value.ok_or_else(|| {
-        let detail = format!("`auth` needs `{name}`: send `did`, `kid` and `sig`, or `token` instead of them.");
+        let detail =
+            format!("`auth` needs `{name}`: send `did`, `kid` and `sig`, or `token` instead of them.");
         Refusal::new(ErrorCode::MemberMissing, detail).with("member", name)
     })
 }
@@ -55,7 +65,8 @@ fn member(value: Option<String>, name: &'static str) -> Result<String, Refusal> 
 async fn by_token(app: &App, token: &str) -> Result<Did, ApiError> {
     let did = app.registry.authenticate(token).await?;
     did.ok_or_else(|| {
-        let detail = "The token is unknown or has run out; get one at /api/v1/auth/token, or answer the challenge.";
+        let detail =
+            "The token is unknown or has run out; get one at /api/v1/auth/token, or answer the challenge.";
         ApiError::refused(ErrorCode::TokenInvalid, detail)
     })
 }
@@ -65,7 +76,11 @@ impl SignedIn {
     /// its end. A registry that cannot be asked ends nobody's session.
     pub(super) async fn holds(&self, app: &App) -> bool {
         match &self.proof {
-            Proof::Token(token) => app.registry.authenticate(token).await.map_or(true, |did| did.is_some()),
+            Proof::Token(token) => app
+                .registry
+                .authenticate(token)
+                .await
+                .map_or(true, |did| did.is_some()),
             Proof::Key(kid) => {
                 let now = app.clock.now();
                 let good = |agent: &Agent| agent.takes_part() && agent.signing_key_now(kid, now).is_some();

@@ -43,7 +43,10 @@ impl Ending {
             Self::Silent => (1008, "silent for too long"),
             Self::Failed => (1011, "the hub failed, connect again in a moment"),
         };
-        Some(actix_ws::CloseReason { code: CloseCode::from(code), description: Some(reason.to_owned()) })
+        Some(actix_ws::CloseReason {
+            code: CloseCode::from(code),
+            description: Some(reason.to_owned()),
+        })
     }
 }
 

@@ -19,11 +19,28 @@ use crate::limits::REF_BYTES_MAX;
 /// A frame of an agent.
 pub(super) enum Frame {
     Auth(Auth),
-    Ack { epoch: String, upto: u64, also: Vec<u64> },
-    Nak { epoch: String, seq: u64, retry_after_secs: u64 },
-    Reject { epoch: String, seq: u64, code: String },
-    Credit { messages: u32 },
-    Send { reference: String, envelope: Bytes },
+    Ack {
+        epoch: String,
+        upto: u64,
+        also: Vec<u64>,
+    },
+    Nak {
+        epoch: String,
+        seq: u64,
+        retry_after_secs: u64,
+    },
+    Reject {
+        epoch: String,
+        seq: u64,
+        code: String,
+    },
+    Credit {
+        messages: u32,
+    },
+    Send {
+        reference: String,
+        envelope: Bytes,
+    },
 }
 
 /// The members of `auth`; which of them are needed is judged when signing in.
@@ -85,15 +102,32 @@ impl Members<'_> {
             }),
             "ack" => {
                 let also = self.also.unwrap_or_default();
-                Frame::Ack { epoch: self.epoch?, upto: self.upto?, also }
+                Frame::Ack {
+                    epoch: self.epoch?,
+                    upto: self.upto?,
+                    also,
+                }
             }
-            "nak" => Frame::Nak { epoch: self.epoch?, seq: self.seq?, retry_after_secs: self.retry_after_s? },
-            "reject" => Frame::Reject { epoch: self.epoch?, seq: self.seq?, code: self.code? },
-            "credit" => Frame::Credit { messages: messages(self.n?) },
+            "nak" => Frame::Nak {
+                epoch: self.epoch?,
+                seq: self.seq?,
+                retry_after_secs: self.retry_after_s?,
+            },
+            "reject" => Frame::Reject {
+                epoch: self.epoch?,
+                seq: self.seq?,
+                code: self.code?,
+            },
+            "credit" => Frame::Credit {
+                messages: messages(self.n?),
+            },
             "send" => {
                 let reference = self.r#ref.filter(|name| name.len() <= REF_BYTES_MAX)?;
                 // A part of the frame's own bytes, not a copy.
-                Frame::Send { reference, envelope: text.slice_ref(self.envelope?.get().as_bytes()) }
+                Frame::Send {
+                    reference,
+                    envelope: text.slice_ref(self.envelope?.get().as_bytes()),
+                }
             }
             _ => return None,
         };
@@ -161,7 +195,12 @@ pub(super) fn message(epoch: &Epoch, item: &Item) -> String {
     // What the members around the envelope take at most.
     const AROUND_BYTES: usize = 192;
     let mut frame = String::with_capacity(item.wire.len() + AROUND_BYTES);
-    let Item { seq, attempt, accepted_at, wire } = item;
+    let Item {
+        seq,
+        attempt,
+        accepted_at,
+        wire,
+    } = item;
     // Writing to a string cannot fail.
     let _written = write!(
         frame,

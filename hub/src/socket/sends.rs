@@ -28,7 +28,11 @@ pub(super) struct Sends {
 
 impl Sends {
     pub(super) fn new() -> Self {
-        Self { waiting: VecDeque::new(), waiting_bytes: 0, running: None }
+        Self {
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            running: None,
+        }
     }
 
     /// Whether one more may be taken in; until then the socket is not read.
@@ -68,8 +72,13 @@ impl Sends {
 async fn submit(app: Data<App>, door: Door, id: RequestId, batch: VecDeque<(String, Bytes)>) -> Vec<String> {
     let references = batch.iter().map(|(reference, _)| reference);
     match app.relay.submit_batch(array(&batch), &door).await {
-        Ok(items) => references.zip(items).map(|(reference, item)| answer(&app, id, reference, item)).collect(),
-        Err(refusal) => references.map(|reference| frame::refusal(reference, &refusal)).collect(),
+        Ok(items) => references
+            .zip(items)
+            .map(|(reference, item)| answer(&app, id, reference, item))
+            .collect(),
+        Err(refusal) => references
+            .map(|reference| frame::refusal(reference, &refusal))
+            .collect(),
     }
 }
 
@@ -95,7 +104,10 @@ fn answer(app: &App, id: RequestId, reference: &str, item: BatchItem) -> String 
             }
             app.metrics.erred(error.code().as_str());
             let mut members: Map<String, Value> = refused(error.refusal());
-            members.extend(item.id.map(|id| ("id".to_owned(), id.hyphenated().to_string().into())));
+            members.extend(
+                item.id
+                    .map(|id| ("id".to_owned(), id.hyphenated().to_string().into())),
+            );
             members
         }
     };

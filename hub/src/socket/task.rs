@@ -50,7 +50,11 @@ async fn begin(
         () = app.stop.cancelled() => return Err(Ending::GoingAway),
     };
     drop(place);
-    let join = Join { session: app.sockets.session(), share: signed_in.share, credit: signed_in.credit };
+    let join = Join {
+        session: app.sockets.session(),
+        share: signed_in.share,
+        credit: signed_in.credit,
+    };
     let (link, ready) = match app.inbox.join(signed_in.did.clone(), join).await {
         Ok(joined) => joined,
         Err(error) => {
@@ -82,7 +86,8 @@ async fn begin(
 /// Sends the challenge and takes the answer.
 async fn greet(app: &App, wire: &mut Wire, id: RequestId) -> Result<SignedIn, Ending> {
     let challenge = app.registry.socket_challenge();
-    wire.send(frame::challenge(challenge.text(), &app.domain, app.clock.now())).await?;
+    wire.send(frame::challenge(challenge.text(), &app.domain, app.clock.now()))
+        .await?;
     let text = loop {
         if let Heard::Text(text) = wire.hear().await? {
             break text;
@@ -90,7 +95,10 @@ async fn greet(app: &App, wire: &mut Wire, id: RequestId) -> Result<SignedIn, En
     };
     let signed_in = match Frame::parse(&text).map_err(|_unreadable| Ending::BadFrame)? {
         Frame::Auth(auth) => sign_in(app, challenge, auth).await,
-        _ => Err(ApiError::refused(ErrorCode::TokenInvalid, "Sign in first: the first frame is `auth`.")),
+        _ => Err(ApiError::refused(
+            ErrorCode::TokenInvalid,
+            "Sign in first: the first frame is `auth`.",
+        )),
     };
     match signed_in {
         Ok(signed_in) => Ok(signed_in),
@@ -185,20 +193,29 @@ impl Socket {
     }
 
     fn count(&self) -> Result<(), Ending> {
-        if self.pace.admits() { Ok(()) } else { Err(Ending::TooFast) }
+        if self.pace.admits() {
+            Ok(())
+        } else {
+            Err(Ending::TooFast)
+        }
     }
 
     fn take_frame(&mut self, text: &Bytes) -> Result<(), Ending> {
         self.count()?;
         match Frame::parse(text).map_err(|_unreadable| Ending::BadFrame)? {
             Frame::Ack { epoch, upto, also } => self.link.ack(epoch, upto, also),
-            Frame::Nak { epoch, seq, retry_after_secs } => {
+            Frame::Nak {
+                epoch,
+                seq,
+                retry_after_secs,
+            } => {
                 let pause = Duration::from_secs(retry_after_secs.min(NAK_SECS_MAX));
                 self.link.nak(epoch, seq, pause);
             }
             Frame::Reject { epoch, seq, code } => self.link.reject(epoch, seq, code),
             Frame::Credit { messages } => {
-                self.link.credit(messages.min(self.app.settings.receive.credit_messages_max));
+                self.link
+                    .credit(messages.min(self.app.settings.receive.credit_messages_max));
             }
             Frame::Send { reference, envelope } => self.sends.push(reference, envelope),
             // It has signed in already.
@@ -214,7 +231,8 @@ impl Socket {
         let end_at = wire.heard_at() + self.silence;
         let due = self.link.next_due().map(|pause| now + pause);
         let check_at = self.checked_at + Duration::from_secs(PROOF_RECHECK_SECS);
-        due.into_iter().fold(ping_at.min(end_at).min(check_at), Instant::min)
+        due.into_iter()
+            .fold(ping_at.min(end_at).min(check_at), Instant::min)
     }
 
     async fn on_time(&mut self, wire: &mut Wire) -> Result<(), Ending> {
@@ -255,7 +273,10 @@ impl Socket {
             }
             self.link.settle().await;
         };
-        if timeout(Duration::from_secs(SETTLE_SECS), finishing).await.is_err() {
+        if timeout(Duration::from_secs(SETTLE_SECS), finishing)
+            .await
+            .is_err()
+        {
             tracing::warn!(request.id = %self.id, "A socket could not finish in time; its agent gets messages again");
         }
     }

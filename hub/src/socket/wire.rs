@@ -27,7 +27,9 @@ pub struct Wire {
 
 impl std::fmt::Debug for Wire {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Wire").field("heard_at", &self.heard_at).finish_non_exhaustive()
+        f.debug_struct("Wire")
+            .field("heard_at", &self.heard_at)
+            .finish_non_exhaustive()
     }
 }
 
@@ -37,7 +39,11 @@ impl Wire {
     pub fn new(session: Session, stream: MessageStream, frame_bytes_max: usize) -> Self {
         let stream = stream.max_frame_size(frame_bytes_max).aggregate_continuations();
         let stream = stream.max_continuation_size(frame_bytes_max);
-        Self { session, stream, heard_at: Instant::now() }
+        Self {
+            session,
+            stream,
+            heard_at: Instant::now(),
+        }
     }
 
     /// When something was heard last.
@@ -94,7 +100,7 @@ impl Wire {
 }
 
 async fn written(sending: impl Future<Output = Result<(), actix_ws::Closed>>) -> Result<(), Ending> {
-    match timeout(Duration::from_secs(WRITE_STALL_SECS), sending).await {
+    match timeout(Duration::from_secs(WRITE_STALL_SECS.into()), sending).await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(actix_ws::Closed)) | Err(_) => Err(Ending::Gone),
     }
@@ -104,7 +110,13 @@ fn ending(error: &ProtocolError) -> Ending {
     match error {
         ProtocolError::Overflow => Ending::FrameTooLarge,
         // The connection broke.
-        ProtocolError::Io(error) if error.get_ref().is_some_and(|cause| cause.is::<PayloadError>()) => Ending::Gone,
+        ProtocolError::Io(error)
+            if error
+                .get_ref()
+                .is_some_and(|cause| cause.downcast_ref::<PayloadError>().is_some()) =>
+        {
+            Ending::Gone
+        }
         // The stream has no other word for a message of too many parts.
         ProtocolError::Io(error) if error.kind() == std::io::ErrorKind::Other => Ending::FrameTooLarge,
         _ => Ending::BadFrame,

@@ -51,7 +51,12 @@ impl Inbox {
 
     /// Puts a dead letter of `owner` back into the mailbox under a new sequence number, which is returned. It is kept
     /// until the envelope's own expiry, or as long as the mailbox keeps a new message.
-    pub async fn redrive(&self, owner: &Did, seq: u64, terms: Terms) -> Result<Result<u64, Refusal>, StoreError> {
+    pub async fn redrive(
+        &self,
+        owner: &Did,
+        seq: u64,
+        terms: Terms,
+    ) -> Result<Result<u64, Refusal>, StoreError> {
         let mailbox = MailboxId::of(owner);
         let letters = self.store.dead(&mailbox, seq.saturating_sub(1), 1).await?;
         let Some(letter) = letters.into_iter().find(|letter| letter.seq == seq) else {
@@ -63,7 +68,12 @@ impl Inbox {
             let detail = "The message has expired: nobody is to act on it any more.";
             return Ok(Err(Refusal::new(ErrorCode::Expired, detail)));
         }
-        let redrive = Redrive { seq, expires_at, now, quota: terms.quota };
+        let redrive = Redrive {
+            seq,
+            expires_at,
+            now,
+            quota: terms.quota,
+        };
         match self.store.redrive(&mailbox, redrive).await? {
             RedriveOutcome::Redriven { seq } => {
                 self.presence.wake(&mailbox, seq, now);
@@ -90,7 +100,9 @@ impl Inbox {
 /// As for a new message: the earlier of the envelope's own expiry and the retention.
 fn offered_until(letter: &DeadLetter, now: Timestamp, retention: Duration) -> Timestamp {
     let kept_until = now + retention;
-    let own = Envelope::parse(&letter.wire).ok().and_then(|envelope| envelope.expires_at);
+    let own = Envelope::parse(&letter.wire)
+        .ok()
+        .and_then(|envelope| envelope.expires_at);
     own.map_or(kept_until, |own| own.min(kept_until))
 }
 

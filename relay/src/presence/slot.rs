@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use super::{Bell, CloseReason, Counters, Inside, Line, Presence, StatusUpdate, lock};
 use crate::limits::READERS_PER_AGENT_MAX;
 use crate::mailbox::MailboxId;
-use crate::session::{Effect, Event, Position, SessionId};
+use crate::session::{Effect, Elsewhere, Event, Position, SessionId};
 
 /// Everything about one agent that is connected.
 #[derive(Debug, Default)]
@@ -23,9 +23,9 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    /// Feeds an event that belongs to no session.
-    pub(super) fn tell(&self, counters: &Counters, now: Timestamp, event: Event) {
-        lock(&self.inside).handle(counters, now, event);
+    /// Something happened that is no session's doing.
+    pub(super) fn tell(&self, counters: &Counters, now: Timestamp, what: Elsewhere) {
+        lock(&self.inside).handle(counters, now, Event::Elsewhere(what));
     }
 
     pub(super) fn wake_readers(&self, seq: u64) {

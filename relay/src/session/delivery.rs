@@ -7,7 +7,7 @@ use aip_protocol::time::Timestamp;
 use super::acks::Acks;
 use super::elapsed::Elapsed;
 use super::open::{Open, Stage};
-use super::{Effect, Event, Position, SessionId};
+use super::{Done, Effect, Elsewhere, Event, Position, Said, SessionId};
 use crate::limits::{
     ACK_BACKLOG_MAX, ATTEMPTS_MAX, CREDIT_MAX, PARKED_MAX, SHARED_SESSIONS_MAX, TAKEOVER_PAUSE_MILLIS,
 };
@@ -104,7 +104,7 @@ impl Delivery {
     }
 
     /// Whether `seq` is in the mailbox but was not offered, as far as the machine knows. It forgets what was offered
-    /// before the agent connected; the store remembers, and tells by [`Event::Offered`].
+    /// before the agent connected; the store remembers, and tells by [`Elsewhere::Offered`].
     pub fn is_offer_unknown(&self, seq: u64) -> bool {
         seq > self.offered && seq < self.next_seq
     }
@@ -133,10 +133,15 @@ impl Delivery {
         self.sessions.iter_mut().find(|session| session.id == id)
     }
 
-    /// Takes in what an agent does, and returns the session whose turn it is to do more.
+    /// Returns the session whose turn it is to do more.
     fn apply(&mut self, now: Duration, event: Event, effects: &mut Vec<Effect>) -> Option<SessionId> {
         match event {
-            Event::Join { session, share, credit, position } => {
+            Event::Join {
+                session,
+                share,
+                credit,
+                position,
+            } => {
                 self.join(now, session, share, credit, position, effects);
                 Some(session)
             }
@@ -145,70 +150,61 @@ impl Delivery {
                 None
             }
             Event::Poll { session } => Some(session),
-            Event::Credit { session, credit } => {
-                self.session_mut(session)?.credit = credit.min(CREDIT_MAX);
+            Event::Said { session, frame } => {
+                // Who was replaced has nothing to say any more.
+                if self.has(session) {
+                    self.said(now, session, frame, effects);
+                }
                 Some(session)
             }
-            Event::Ack { session, epoch, upto, also } => {
-                self.ack(session, &epoch, upto, also, effects);
+            Event::Done { session, work } => {
+                self.done(now, session, work, effects);
                 Some(session)
             }
-            Event::Nak { session, epoch, seq, retry_after } => {
-                self.nak(now, session, &epoch, seq, retry_after, effects);
-                Some(session)
-            }
-            Event::Reject { session, epoch, seq, code } => {
-                self.reject(now, session, &epoch, seq, code, effects);
-                Some(session)
-            }
-            event => self.apply_work(now, event, effects),
-        }
-    }
-
-    /// Takes in what the store and the other doors have done.
-    fn apply_work(&mut self, now: Duration, event: Event, effects: &mut Vec<Effect>) -> Option<SessionId> {
-        match event {
-            Event::Fetched { session, found } => {
-                self.fetched(now, session, &found, effects);
-                Some(session)
-            }
-            Event::FetchFailed { session } => {
-                self.fetch_failed(now, session);
-                Some(session)
-            }
-            Event::Sent { session, seqs } => {
-                self.sent(now, session, &seqs);
-                Some(session)
-            }
-            Event::OfferFailed { session, seqs } => {
-                self.offer_failed(now, session, &seqs);
-                Some(session)
-            }
-            Event::AckDone { session, floor } => {
-                self.ack_done(session, floor);
-                Some(session)
-            }
-            Event::AckFailed { session } => {
-                self.ack_failed(now, session);
-                Some(session)
-            }
-            event => {
-                self.apply_elsewhere(event);
+            Event::Elsewhere(what) => {
+                self.elsewhere(what);
                 None
             }
         }
     }
 
-    fn apply_elsewhere(&mut self, event: Event) {
-        match event {
-            Event::Stored { seq } => self.next_seq = self.next_seq.max(seq.saturating_add(1)),
-            Event::Offered { upto } => self.offered = self.offered.max(upto),
-            Event::Settled { upto, also, floor } => {
+    fn said(&mut self, now: Duration, id: SessionId, frame: Said, effects: &mut Vec<Effect>) {
+        match frame {
+            Said::Credit(credit) => {
+                if let Some(session) = self.session_mut(id) {
+                    session.credit = credit.min(CREDIT_MAX);
+                }
+            }
+            Said::Ack { epoch, upto, also } => self.ack(id, &epoch, upto, also, effects),
+            Said::Nak {
+                epoch,
+                seq,
+                retry_after,
+            } => self.nak(now, id, &epoch, seq, retry_after, effects),
+            Said::Reject { epoch, seq, code } => self.reject(now, &epoch, seq, code, effects),
+        }
+    }
+
+    fn done(&mut self, now: Duration, id: SessionId, work: Done, effects: &mut Vec<Effect>) {
+        match work {
+            Done::Fetched(found) => self.fetched(now, id, &found, effects),
+            Done::FetchFailed => self.fetch_failed(now, id),
+            Done::Sent(seqs) => self.sent(now, id, &seqs),
+            Done::OfferFailed(seqs) => self.offer_failed(now, id, &seqs),
+            Done::Acked(floor) => self.ack_done(id, floor),
+            Done::AckFailed => self.ack_failed(now, id),
+        }
+    }
+
+    fn elsewhere(&mut self, what: Elsewhere) {
+        match what {
+            Elsewhere::Stored(seq) => self.next_seq = self.next_seq.max(seq.saturating_add(1)),
+            Elsewhere::Offered(upto) => self.offered = self.offered.max(upto),
+            Elsewhere::Settled { upto, also, floor } => {
                 self.settle(upto, &also);
                 self.floor = self.floor.max(floor);
             }
-            Event::Buried { seq } => drop(self.open.remove(seq)),
-            _ => {}
+            Elsewhere::Buried(seq) => drop(self.open.remove(seq)),
         }
     }
 

@@ -229,7 +229,7 @@ mod tests {
                 bytes: 40
             }
         );
-        assert_eq!(open.next_due(), Some(Duration::from_secs(60)));
+        assert_eq!(open.next_due(), Some(Duration::from_mins(1)));
     }
 
     #[test]

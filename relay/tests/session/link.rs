@@ -35,7 +35,12 @@ impl Bed {
         let clock = Arc::new(ManualClock::new(Timestamp::from_unix_millis(1_900_000_000_000)));
         let presence = Presence::new();
         let inbox = Inbox::new(Arc::clone(&store), Arc::clone(&presence), clock.clone());
-        Self { store, presence, clock, inbox }
+        Self {
+            store,
+            presence,
+            clock,
+            inbox,
+        }
     }
 
     fn now(&self) -> Timestamp {
@@ -52,9 +57,9 @@ impl Bed {
             id: Uuid::from_u128(number),
             dedup_key: number.to_be_bytes(),
             digest: [7; 32],
-            remember_until: now + Duration::from_secs(900),
+            remember_until: now + Duration::from_mins(15),
             accepted_at: now,
-            expires_at: now + Duration::from_secs(86_400),
+            expires_at: now + Duration::from_hours(24),
             wire: Bytes::from(format!("{{\"n\":{number}}}")),
             route: Route::Mailbox,
             quota: Quota::default(),
@@ -68,13 +73,25 @@ impl Bed {
 
     pub(crate) async fn join(&self, name: &str, session: u64) -> (Link, Ready) {
         let session = SessionId::from_random(session);
-        self.inbox.join(did(name), Join { session, share: false, credit: 64 }).await.unwrap()
+        self.inbox
+            .join(
+                did(name),
+                Join {
+                    session,
+                    share: false,
+                    credit: 64,
+                },
+            )
+            .await
+            .unwrap()
     }
 }
 
 /// The next output, which must come.
 pub(crate) async fn next(link: &mut Link) -> Output {
-    tokio::time::timeout(Duration::from_secs(10), link.next()).await.expect("an output")
+    tokio::time::timeout(Duration::from_secs(10), link.next())
+        .await
+        .expect("an output")
 }
 
 /// That nothing comes, once everything under way has been carried out.
@@ -109,7 +126,9 @@ async fn what_was_stored_before_and_during_a_session_arrives() {
     assert_eq!(seqs(&mut bob, 2).await, [(1, 1), (2, 1)]);
     quiet(&mut bob).await;
     bed.send("bob", 3).await;
-    let Output::Message(item) = next(&mut bob).await else { panic!("no message") };
+    let Output::Message(item) = next(&mut bob).await else {
+        panic!("no message")
+    };
     assert_eq!((item.seq, &item.wire[..]), (3, &b"{\"n\":3}"[..]));
     bob.ack("e1".to_owned(), 1, vec![3]);
     assert_eq!(next(&mut bob).await, Output::Acked(1));
@@ -142,7 +161,7 @@ async fn a_message_is_offered_again_when_its_time_has_come() {
     bob.tick();
     assert_eq!(seqs(&mut bob, 1).await, [(1, 2)]);
     quiet(&mut bob).await;
-    assert_eq!(bob.next_due(), Some(Duration::from_secs(60)));
+    assert_eq!(bob.next_due(), Some(Duration::from_mins(1)));
 }
 
 #[tokio::test]
@@ -204,7 +223,18 @@ async fn an_ack_for_what_was_offered_before_counts() {
     drop(first);
     // Nothing was offered in this session yet, but all three were before: the store remembers.
     let session = SessionId::from_random(2);
-    let (mut second, _) = bed.inbox.join(did("bob"), Join { session, share: false, credit: 0 }).await.unwrap();
+    let (mut second, _) = bed
+        .inbox
+        .join(
+            did("bob"),
+            Join {
+                session,
+                share: false,
+                credit: 0,
+            },
+        )
+        .await
+        .unwrap();
     second.ack("e1".to_owned(), 2, vec![]);
     assert!(second.is_backlogged(), "later frames wait for the store's word");
     assert_eq!(next(&mut second).await, Output::Acked(2));
@@ -216,15 +246,21 @@ async fn an_ack_beyond_what_was_offered_is_refused() {
     let bed = Bed::new();
     let (mut bob, _) = bed.join("bob", 1).await;
     bob.ack("e1".to_owned(), 1_000, vec![]);
-    let Output::Refused { code, .. } = next(&mut bob).await else { panic!("no refusal") };
+    let Output::Refused { code, .. } = next(&mut bob).await else {
+        panic!("no refusal")
+    };
     assert_eq!(code, ErrorCode::CursorInvalid);
     bob.credit(0);
     bed.send("bob", 1).await;
     bob.ack("e1".to_owned(), 1, vec![]);
-    let Output::Refused { code, .. } = next(&mut bob).await else { panic!("no refusal") };
+    let Output::Refused { code, .. } = next(&mut bob).await else {
+        panic!("no refusal")
+    };
     assert_eq!(code, ErrorCode::CursorInvalid);
     bob.ack("e2".to_owned(), 0, vec![]);
-    let Output::Refused { code, .. } = next(&mut bob).await else { panic!("no refusal") };
+    let Output::Refused { code, .. } = next(&mut bob).await else {
+        panic!("no refusal")
+    };
     assert_eq!(code, ErrorCode::EpochChanged);
     bob.credit(64);
     assert_eq!(seqs(&mut bob, 1).await, [(1, 1)]);
@@ -244,11 +280,19 @@ async fn senders_learn_what_became_of_their_messages() {
     quiet(&mut bob).await;
     let mut told = Vec::new();
     for _ in 0..2 {
-        let Output::Status(update) = next(&mut alice).await else { panic!("no status") };
+        let Output::Status(update) = next(&mut alice).await else {
+            panic!("no status")
+        };
         assert_eq!(update.to, did("bob"));
         told.push((update.id.as_u128(), update.status, update.code.clone()));
     }
-    assert_eq!(told, [(1, Status::Acked, None), (2, Status::Dead, Some("unreadable".to_owned()))]);
+    assert_eq!(
+        told,
+        [
+            (1, Status::Acked, None),
+            (2, Status::Dead, Some("unreadable".to_owned()))
+        ]
+    );
 }
 
 #[tokio::test]
@@ -274,7 +318,10 @@ async fn row_34_a_full_status_queue_drops_status_frames_and_never_messages() {
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!((statuses, messages, bed.presence.counts().statuses_dropped), (STATUS_QUEUE_MAX, 1, 7));
+    assert_eq!(
+        (statuses, messages, bed.presence.counts().statuses_dropped),
+        (STATUS_QUEUE_MAX, 1, 7)
+    );
 }
 
 #[tokio::test]
@@ -285,8 +332,19 @@ async fn nobody_can_ack_for_somebody_else() {
     seqs(&mut bob, 1).await;
     let (mut mallory, _) = bed.join("mallory", 2).await;
     mallory.ack("e1".to_owned(), 1, vec![1]);
-    assert!(matches!(next(&mut mallory).await, Output::Refused { code: ErrorCode::CursorInvalid, .. }));
-    let refused = bed.inbox.ack(&did("mallory"), "e1", 1, &[]).await.unwrap().unwrap_err();
+    assert!(matches!(
+        next(&mut mallory).await,
+        Output::Refused {
+            code: ErrorCode::CursorInvalid,
+            ..
+        }
+    ));
+    let refused = bed
+        .inbox
+        .ack(&did("mallory"), "e1", 1, &[])
+        .await
+        .unwrap()
+        .unwrap_err();
     assert_eq!(refused.code, ErrorCode::CursorInvalid);
     let state = bed.store.state(&MailboxId::of(&did("bob"))).await.unwrap();
     assert_eq!((state.floor, state.pending), (0, 1));
@@ -309,10 +367,15 @@ async fn row_80_everybody_is_told_when_the_hub_goes_away() {
     let bed = Bed::new();
     let (mut a, _) = bed.join("a", 1).await;
     let (mut b, _) = bed.join("b", 2).await;
-    bed.presence.close_agent(&MailboxId::of(&did("b")), CloseReason::Unauthenticated);
+    bed.presence
+        .close_agent(&MailboxId::of(&did("b")), CloseReason::Unauthenticated);
     bed.presence.close_all(CloseReason::GoingAway);
     assert_eq!(next(&mut a).await, Output::Close(CloseReason::GoingAway));
-    assert_eq!(next(&mut b).await, Output::Close(CloseReason::Unauthenticated), "the first reason counts");
+    assert_eq!(
+        next(&mut b).await,
+        Output::Close(CloseReason::Unauthenticated),
+        "the first reason counts"
+    );
 }
 
 #[tokio::test]
@@ -324,15 +387,42 @@ async fn a_redriven_message_arrives_under_a_new_number() {
     bob.reject("e1".to_owned(), 1, "unreadable".to_owned());
     quiet(&mut bob).await;
     let page = bed.inbox.dead(&did("bob"), None, 10).await.unwrap().unwrap();
-    assert_eq!((page.items.len(), page.items[0].seq, &*page.items[0].code), (1, 1, "unreadable"));
-    let later = Terms { quota: Quota::default(), retention: Duration::from_secs(60) };
+    assert_eq!(
+        (page.items.len(), page.items[0].seq, &*page.items[0].code),
+        (1, 1, "unreadable")
+    );
+    let later = Terms {
+        quota: Quota::default(),
+        retention: Duration::from_mins(1),
+    };
     let seq = bed.inbox.redrive(&did("bob"), 1, later).await.unwrap().unwrap();
     assert_eq!(seq, 2);
     assert_eq!(seqs(&mut bob, 1).await, [(2, 1)]);
-    assert!(bed.inbox.dead(&did("bob"), None, 10).await.unwrap().unwrap().items.is_empty());
-    let again = bed.inbox.redrive(&did("bob"), 1, later).await.unwrap().unwrap_err();
+    assert!(
+        bed.inbox
+            .dead(&did("bob"), None, 10)
+            .await
+            .unwrap()
+            .unwrap()
+            .items
+            .is_empty()
+    );
+    let again = bed
+        .inbox
+        .redrive(&did("bob"), 1, later)
+        .await
+        .unwrap()
+        .unwrap_err();
     assert_eq!(again.code, ErrorCode::NotFound);
-    let other = Cursor { epoch: Epoch::parse("e2").unwrap(), seq: 0 };
-    let refused = bed.inbox.dead(&did("bob"), Some(&other), 10).await.unwrap().unwrap_err();
+    let other = Cursor {
+        epoch: Epoch::parse("e2").unwrap(),
+        seq: 0,
+    };
+    let refused = bed
+        .inbox
+        .dead(&did("bob"), Some(&other), 10)
+        .await
+        .unwrap()
+        .unwrap_err();
     assert_eq!(refused.code, ErrorCode::EpochChanged);
 }

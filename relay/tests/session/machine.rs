@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aip_relay::limits::{ACK_ALSO_MAX, CREDIT_MAX, NAK_SECS_MAX, PARKED_MAX, SHARED_SESSIONS_MAX};
-use aip_relay::session::{Event, SessionId};
+use aip_relay::session::{Elsewhere, Event, Said, SessionId};
 
 use crate::world::{EPOCH, State, World};
 
@@ -53,7 +53,10 @@ fn credit_can_be_changed_and_has_a_limit() {
     assert_eq!(delivered(&mut world, bob), NONE);
     world.credit(bob, u32::MAX);
     // The bytes are the limit here: 1 MiB of 1 KiB messages.
-    assert_eq!(delivered(&mut world, bob).last(), Some(&(2 + u64::from(CREDIT_MAX))));
+    assert_eq!(
+        delivered(&mut world, bob).last(),
+        Some(&(2 + u64::from(CREDIT_MAX)))
+    );
 }
 
 #[test]
@@ -68,7 +71,11 @@ fn at_most_one_mebibyte_is_in_flight_but_one_message_always() {
     world.ack(bob, 1, &[]);
     assert_eq!(delivered(&mut world, bob), [3]);
     world.ack(bob, 2, &[]);
-    assert_eq!(delivered(&mut world, bob), NONE, "the large one waits until it is alone");
+    assert_eq!(
+        delivered(&mut world, bob),
+        NONE,
+        "the large one waits until it is alone"
+    );
     world.ack(bob, 3, &[]);
     assert_eq!(delivered(&mut world, bob), [4]);
     world.ack(bob, 4, &[]);
@@ -93,7 +100,11 @@ fn what_is_not_acked_stays_in_flight() {
     let mut world = world(3);
     let bob = world.join(false, 2);
     assert_eq!(delivered(&mut world, bob), [1, 2]);
-    assert_eq!(wait(&mut world, bob, 30), [1, 2], "not the third: the client still holds two");
+    assert_eq!(
+        wait(&mut world, bob, 30),
+        [1, 2],
+        "not the third: the client still holds two"
+    );
 }
 
 #[test]
@@ -140,7 +151,11 @@ fn row_31_the_late_end_of_a_replaced_session_leaves_its_successor_alone() {
     assert!(world.side(old).replaced && !world.side(new).replaced);
     world.ack(old, 1, &[]);
     world.leave(old);
-    assert_eq!(delivered(&mut world, new), [1], "the old one's ack does not count");
+    assert_eq!(
+        delivered(&mut world, new),
+        [1],
+        "the old one's ack does not count"
+    );
     world.ack(new, 1, &[]);
     assert_eq!(delivered(&mut world, new), [2]);
     assert!(world.machine.has(new));
@@ -152,10 +167,14 @@ fn row_32_two_clients_that_evict_each_other_are_damped() {
     let now = world.now();
     assert_eq!(world.machine.takeover_pause(now), None);
     world.join(false, 1);
-    assert_eq!(world.machine.takeover_pause(now), None, "the first connection waits for nobody");
+    assert_eq!(
+        world.machine.takeover_pause(now),
+        None,
+        "the first connection waits for nobody"
+    );
     world.join(false, 1);
     assert_eq!(world.machine.takeover_pause(now), Some(Duration::from_secs(1)));
-    world.advance(Duration::from_millis(1_000));
+    world.advance(Duration::from_secs(1));
     let later = world.now();
     assert_eq!(world.machine.takeover_pause(later), None);
 }
@@ -176,7 +195,10 @@ fn row_37_a_poison_message_goes_to_the_dead_letters_and_blocks_nobody() {
     assert_eq!(world.state(1), State::Stored);
     let bob = world.join(false, 2);
     assert_eq!(delivered(&mut world, bob), NONE);
-    assert_eq!([1, 2, 3].map(|seq| world.state(seq)), [State::Dead, State::Acked, State::Acked]);
+    assert_eq!(
+        [1, 2, 3].map(|seq| world.state(seq)),
+        [State::Dead, State::Acked, State::Acked]
+    );
 }
 
 #[test]
@@ -188,7 +210,13 @@ fn row_37_a_nak_without_a_pause_does_not_starve_the_others() {
     for _ in 0..6 {
         world.nak(bob, 1, Duration::ZERO);
         got.extend(delivered(&mut world, bob));
-        let others: Vec<u64> = world.side(bob).held.keys().copied().filter(|seq| *seq != 1).collect();
+        let others: Vec<u64> = world
+            .side(bob)
+            .held
+            .keys()
+            .copied()
+            .filter(|seq| *seq != 1)
+            .collect();
         world.ack(bob, 0, &others);
         got.extend(delivered(&mut world, bob));
     }
@@ -248,9 +276,39 @@ fn another_epoch_changes_nothing() {
     world.settle();
     let epoch = || "e2".to_owned();
     let pause = Duration::ZERO;
-    world.feed(Some(bob), Event::Ack { session: bob, epoch: epoch(), upto: 1, also: vec![] });
-    world.feed(Some(bob), Event::Nak { session: bob, epoch: epoch(), seq: 1, retry_after: pause });
-    world.feed(Some(bob), Event::Reject { session: bob, epoch: epoch(), seq: 1, code: "x".to_owned() });
+    world.feed(
+        Some(bob),
+        Event::Said {
+            session: bob,
+            frame: Said::Ack {
+                epoch: epoch(),
+                upto: 1,
+                also: vec![],
+            },
+        },
+    );
+    world.feed(
+        Some(bob),
+        Event::Said {
+            session: bob,
+            frame: Said::Nak {
+                epoch: epoch(),
+                seq: 1,
+                retry_after: pause,
+            },
+        },
+    );
+    world.feed(
+        Some(bob),
+        Event::Said {
+            session: bob,
+            frame: Said::Reject {
+                epoch: epoch(),
+                seq: 1,
+                code: "x".to_owned(),
+            },
+        },
+    );
     world.settle();
     assert_eq!((world.side(bob).refused, world.state(1)), (3, State::Stored));
 }
@@ -276,7 +334,7 @@ fn a_nak_gives_its_place_to_the_next_message() {
     let mut world = world(2);
     let bob = world.join(false, 1);
     assert_eq!(delivered(&mut world, bob), [1]);
-    world.nak(bob, 1, Duration::from_secs(600));
+    world.nak(bob, 1, Duration::from_mins(10));
     assert_eq!(delivered(&mut world, bob), [2]);
 }
 
@@ -290,7 +348,7 @@ fn postponed_messages_are_bounded() {
         world.settle();
         let held: Vec<u64> = world.side(bob).held.keys().copied().collect();
         for seq in held {
-            world.nak(bob, seq, Duration::from_secs(3_600));
+            world.nak(bob, seq, Duration::from_hours(1));
         }
     }
     world.settle();
@@ -410,7 +468,20 @@ fn another_door_settles_and_offers_too() {
     world.settled_elsewhere(&[1, 2]);
     assert_eq!(world.machine.in_flight(bob).0, 0);
     world.settle();
-    world.feed(None, Event::Offered { upto: 4 });
-    world.feed(Some(bob), Event::Ack { session: bob, epoch: EPOCH.to_owned(), upto: 2, also: vec![] });
-    assert_eq!((&world.side_ref(bob).acked[..], world.side_ref(bob).refused), (&[2][..], 0));
+    world.feed(None, Event::Elsewhere(Elsewhere::Offered(4)));
+    world.feed(
+        Some(bob),
+        Event::Said {
+            session: bob,
+            frame: Said::Ack {
+                epoch: EPOCH.to_owned(),
+                upto: 2,
+                also: vec![],
+            },
+        },
+    );
+    assert_eq!(
+        (&world.side_ref(bob).acked[..], world.side_ref(bob).refused),
+        (&[2][..], 0)
+    );
 }

@@ -1,5 +1,14 @@
 //! Delivery to connected agents: the pure machine against a model, and whole links over the store in memory.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "a test is to panic; its numbers are small"
+)]
+
 mod link;
 mod machine;
 mod model;

@@ -4,6 +4,8 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use aip_protocol::json::Json;
 use aip_registry::Operated;
 use aip_registry::limits::OPERATION_WIRE_BYTES_MAX;
+use aip_relay::mailbox::MailboxId;
+use aip_relay::presence::CloseReason;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -68,6 +70,11 @@ pub async fn operate(
         Operated::Same(agent) => (HttpResponse::Ok(), agent),
     };
     let identity = &agent.identity;
+    if identity.is_deactivated() || !identity.head().revoked.is_empty() {
+        // Who signed in with what is no longer good must not stay; the others sign in again.
+        let mailbox = MailboxId::of(identity.did());
+        app.presence.close_agent(&mailbox, CloseReason::Unauthenticated);
+    }
     Ok(response.json(OperateAnswer {
         did: identity.did().to_string(),
         history: identity.summary(),

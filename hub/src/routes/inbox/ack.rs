@@ -13,7 +13,10 @@ use crate::limits::ACK_BODY_BYTES_MAX;
 
 /// Which messages are done.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "the shape for the documentation; the body is read by the strict rules")]
+#[expect(
+    dead_code,
+    reason = "the shape for the documentation; the body is read by the strict rules"
+)]
 struct AckRequest {
     /// The epoch that the numbers belong to.
     epoch: String,
@@ -63,15 +66,23 @@ pub async fn ack(
     let body = read_typed(&app, &req, payload, BodyLimit::new(ACK_BODY_BYTES_MAX), JSON).await?;
     let body = Json::parse(&body)?;
     let epoch = text_member(&body, "epoch")?;
-    let upto = body.get("upto").ok_or_else(|| member("upto", ErrorCode::MemberMissing, "is missing"))?;
+    let upto = body
+        .get("upto")
+        .ok_or_else(|| member("upto", ErrorCode::MemberMissing, "is missing"))?;
     let upto = number(upto, "upto")?;
     let also = match body.get("also") {
         None => Vec::new(),
-        Some(Json::Array(seqs)) => seqs.iter().map(|seq| number(seq, "also")).collect::<Result<_, _>>()?,
+        Some(Json::Array(seqs)) => seqs
+            .iter()
+            .map(|seq| number(seq, "also"))
+            .collect::<Result<_, _>>()?,
         Some(_) => return Err(member("also", ErrorCode::MemberInvalid, "must be an array")),
     };
     let cursor = app.inbox.ack(&caller.0, epoch, upto, &also).await??;
-    Ok(HttpResponse::Ok().json(AckAnswer { epoch: cursor.epoch.to_string(), floor: cursor.seq }))
+    Ok(HttpResponse::Ok().json(AckAnswer {
+        epoch: cursor.epoch.to_string(),
+        floor: cursor.seq,
+    }))
 }
 
 fn number(value: &Json, name: &'static str) -> Result<u64, ApiError> {
@@ -80,5 +91,7 @@ fn number(value: &Json, name: &'static str) -> Result<u64, ApiError> {
 }
 
 fn member(name: &'static str, code: ErrorCode, what: &str) -> ApiError {
-    Refusal::new(code, format!("The member `{name}` {what}.")).with("member", name).into()
+    Refusal::new(code, format!("The member `{name}` {what}."))
+        .with("member", name)
+        .into()
 }

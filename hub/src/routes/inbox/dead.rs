@@ -67,12 +67,20 @@ pub async fn dead(app: web::Data<App>, req: HttpRequest, caller: Caller) -> Resu
     let page = app.inbox.dead(&caller.0, after.as_ref(), limit).await??;
     let items: Result<Vec<DeadItem>, ApiError> = page.items.into_iter().map(item).collect();
     let next_cursor = page.next.map(|cursor| cursor.to_string());
-    Ok(HttpResponse::Ok().json(DeadAnswer { items: items?, next_cursor }))
+    Ok(HttpResponse::Ok().json(DeadAnswer {
+        items: items?,
+        next_cursor,
+    }))
 }
 
 fn item(letter: DeadLetter) -> Result<DeadItem, ApiError> {
     // The hub took it in as strict JSON.
     let envelope = serde_json::from_slice(&letter.wire);
     let envelope = envelope.map_err(|error| ApiError::failed(ErrorCode::Internal, error))?;
-    Ok(DeadItem { seq: letter.seq, code: letter.code, at: letter.at, envelope })
+    Ok(DeadItem {
+        seq: letter.seq,
+        code: letter.code,
+        at: letter.at,
+        envelope,
+    })
 }

@@ -16,7 +16,10 @@ use crate::extract::{Caller, Query};
 /// What waits in the mailbox.
 #[derive(ToSchema)]
 #[schema(as = InboxAnswer)]
-#[expect(dead_code, reason = "the shape for the documentation; the bytes are put together")]
+#[expect(
+    dead_code,
+    reason = "the shape for the documentation; the bytes are put together"
+)]
 struct InboxAnswer {
     /// The life of the store; a cursor is `epoch:seq`.
     epoch: String,
@@ -57,10 +60,15 @@ pub async fn poll(app: web::Data<App>, req: HttpRequest, caller: Caller) -> Resu
     let limit = usize::try_from(query.number("limit", 1..=most, most)?).unwrap_or(usize::MAX);
     let wait_secs = query.number("wait_s", 0..=receive.poll_wait_secs_max, 0)?;
     let after = query.text("after")?.as_deref().map(cursor).transpose()?;
-    let mut reader = app.inbox.reader(caller.0, after.as_ref(), session_of(&req)).await??;
+    let mut reader = app
+        .inbox
+        .reader(caller.0, after.as_ref(), session_of(&req))
+        .await??;
     let deadline = Instant::now() + Duration::from_secs(wait_secs);
     let page = first_page(&app, &mut reader, limit, deadline).await?;
-    Ok(HttpResponse::Ok().content_type(ContentType::json()).body(body(&page)))
+    Ok(HttpResponse::Ok()
+        .content_type(ContentType::json())
+        .body(body(&page)))
 }
 
 /// Reads until there is something, the time is over, or the hub goes away.
@@ -86,7 +94,10 @@ async fn first_page(
 fn body(page: &Page) -> Vec<u8> {
     let bytes: usize = page.items.iter().map(|item| item.wire.len() + ITEM_BYTES).sum();
     let mut text = Vec::with_capacity(bytes + ITEM_BYTES);
-    let head = format!("{{\"epoch\":\"{}\",\"floor\":{},\"items\":[", page.epoch, page.floor);
+    let head = format!(
+        "{{\"epoch\":\"{}\",\"floor\":{},\"items\":[",
+        page.epoch, page.floor
+    );
     text.extend_from_slice(head.as_bytes());
     for (index, item) in page.items.iter().enumerate() {
         if index > 0 {

@@ -56,6 +56,8 @@ fn seq(req: &HttpRequest) -> Result<u64, ApiError> {
     let digits = !segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit());
     segment.parse().ok().filter(|_| digits).ok_or_else(|| {
         let detail = "The number in the path is none; use `seq` of a dead letter.";
-        Refusal::new(ErrorCode::ParameterInvalid, detail).with("parameter", "seq").into()
+        Refusal::new(ErrorCode::ParameterInvalid, detail)
+            .with("parameter", "seq")
+            .into()
     })
 }

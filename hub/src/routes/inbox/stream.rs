@@ -48,14 +48,22 @@ const KEEPALIVE: &[u8] = b":\n\n";
 )]
 pub async fn stream(app: web::Data<App>, req: HttpRequest, caller: Caller) -> Result<HttpResponse, ApiError> {
     Query::parse(&req, &[])?;
-    let after = match req.headers().contains_key(LAST_EVENT_ID) {
-        true => Some(cursor(header(&req, &LAST_EVENT_ID).unwrap_or(""))?),
-        false => None,
-    };
-    let reader = app.inbox.reader(caller.0, after.as_ref(), session_of(&req)).await??;
+    let last = req.headers().contains_key(LAST_EVENT_ID);
+    let last = last.then(|| header(&req, &LAST_EVENT_ID).unwrap_or(""));
+    let after = last.map(cursor).transpose()?;
+    let reader = app
+        .inbox
+        .reader(caller.0, after.as_ref(), session_of(&req))
+        .await??;
     let id = request_id(&req).unwrap_or_else(|| app.request_ids.next());
     let token = bearer(&req).unwrap_or("").into();
-    let events = events(Feed { app: app.clone(), reader, token, id, begun: false });
+    let events = events(Feed {
+        app: app.clone(),
+        reader,
+        token,
+        id,
+        begun: false,
+    });
     Ok(HttpResponse::Ok()
         .insert_header((CONTENT_TYPE, "text/event-stream"))
         .insert_header((ACCEL_BUFFERING, "no"))
@@ -109,12 +117,17 @@ impl Feed {
     /// A comment, as long as the token is good. A registry that cannot be asked ends nobody's stream.
     async fn keep_alive(&self) -> Option<Bytes> {
         let good = self.app.registry.authenticate(&self.token).await;
-        good.map_or(true, |did| did.is_some()).then(|| Bytes::from_static(KEEPALIVE))
+        good.map_or(true, |did| did.is_some())
+            .then(|| Bytes::from_static(KEEPALIVE))
     }
 }
 
 fn render(page: &Page) -> Bytes {
-    let bytes: usize = page.items.iter().map(|item| item.wire.len() + 2 * ITEM_BYTES).sum();
+    let bytes: usize = page
+        .items
+        .iter()
+        .map(|item| item.wire.len() + 2 * ITEM_BYTES)
+        .sum();
     let mut text = Vec::with_capacity(bytes);
     for item in &page.items {
         put_event(&mut text, &page.epoch, item);
@@ -152,16 +165,31 @@ mod tests {
         put_event(
             &mut text,
             &Epoch::parse("e1").unwrap(),
-            &Item { seq: 7, attempt: 1, accepted_at: at, wire: wire.clone() },
+            &Item {
+                seq: 7,
+                attempt: 1,
+                accepted_at: at,
+                wire: wire.clone(),
+            },
         );
         let text = String::from_utf8(text).unwrap();
         let lines: Vec<&str> = text.split('\n').collect();
         assert_eq!(lines[0], "id: e1:7");
-        assert_eq!(&lines[lines.len() - 2..], ["", ""], "the event ends once, at its end");
+        assert_eq!(
+            &lines[lines.len() - 2..],
+            ["", ""],
+            "the event ends once, at its end"
+        );
         assert_eq!(lines.iter().filter(|line| line.is_empty()).count(), 2);
-        let data: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("data: ")).collect();
+        let data: Vec<&str> = lines
+            .iter()
+            .filter_map(|line| line.strip_prefix("data: "))
+            .collect();
         let item: serde_json::Value = serde_json::from_str(&data.join("\n")).unwrap();
-        assert_eq!(item["envelope"], serde_json::from_slice::<serde_json::Value>(&wire).unwrap());
+        assert_eq!(
+            item["envelope"],
+            serde_json::from_slice::<serde_json::Value>(&wire).unwrap()
+        );
         assert_eq!((&item["seq"], &item["attempt"]), (&7.into(), &1.into()));
     }
 }

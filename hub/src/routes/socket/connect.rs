@@ -40,18 +40,26 @@ pub async fn connect(
     app.throttle.admit(Cost::Request, &req)?;
     Query::parse(&req, &[])?;
     if !app.origins.admits(req.headers()) {
-        let detail = "Web pages of this origin may not connect here; the operator can list it in `allowed_origins`.";
+        let detail =
+            "Web pages of this origin may not connect here; the operator can list it in `allowed_origins`.";
         return Err(ApiError::refused(ErrorCode::NotYours, detail));
     }
     if !offers_subprotocol(&req) {
-        return Err(no_handshake("Ask for the subprotocol: `Sec-WebSocket-Protocol: aip.v1`."));
+        return Err(no_handshake(
+            "Ask for the subprotocol: `Sec-WebSocket-Protocol: aip.v1`.",
+        ));
     }
     if app.stop.is_cancelled() {
-        return Err(ApiError::refused(ErrorCode::Unavailable, "The hub is going away; connect again in a moment."));
+        return Err(ApiError::refused(
+            ErrorCode::Unavailable,
+            "The hub is going away; connect again in a moment.",
+        ));
     }
     let place = app.sockets.newcomer()?;
     let (response, session, stream) = actix_ws::handle_with_protocols(&req, payload, &[SUBPROTOCOL])
-        .map_err(|_handshake| no_handshake("This path takes a WebSocket handshake (RFC 6455), version 13."))?;
+        .map_err(|_handshake| {
+            no_handshake("This path takes a WebSocket handshake (RFC 6455), version 13.")
+        })?;
     let wire = Wire::new(session, stream, app.settings.receive.frame_bytes_max);
     let id = request_id(&req).unwrap_or_else(|| app.request_ids.next());
     // The task ends with its connection, which the listener waits for when it stops.
@@ -60,10 +68,17 @@ pub async fn connect(
 }
 
 fn offers_subprotocol(req: &HttpRequest) -> bool {
-    let offered = req.headers().get_all(SEC_WEBSOCKET_PROTOCOL).filter_map(|value| value.to_str().ok());
-    offered.flat_map(|list| list.split(',')).any(|name| name.trim() == SUBPROTOCOL)
+    let offered = req
+        .headers()
+        .get_all(SEC_WEBSOCKET_PROTOCOL)
+        .filter_map(|value| value.to_str().ok());
+    offered
+        .flat_map(|list| list.split(','))
+        .any(|name| name.trim() == SUBPROTOCOL)
 }
 
 fn no_handshake(detail: &'static str) -> ApiError {
-    Refusal::new(ErrorCode::ParameterInvalid, detail).with("subprotocol", SUBPROTOCOL).into()
+    Refusal::new(ErrorCode::ParameterInvalid, detail)
+        .with("subprotocol", SUBPROTOCOL)
+        .into()
 }

@@ -43,9 +43,6 @@ impl Delivery {
         also: Vec<u64>,
         effects: &mut Vec<Effect>,
     ) {
-        if !self.has(id) {
-            return;
-        }
         if also.len() > ACK_ALSO_MAX {
             let detail = "`also` names more than 1,024 messages. Send several acks.";
             return effects.push(refused(ErrorCode::MemberInvalid, detail));
@@ -90,9 +87,6 @@ impl Delivery {
         retry_after: Duration,
         effects: &mut Vec<Effect>,
     ) {
-        if !self.has(id) {
-            return;
-        }
         if let Some(complaint) = self.complaint(epoch, seq) {
             return effects.push(complaint);
         }
@@ -125,15 +119,11 @@ impl Delivery {
     pub(super) fn reject(
         &mut self,
         now: Duration,
-        id: SessionId,
         epoch: &str,
         seq: u64,
         code: String,
         effects: &mut Vec<Effect>,
     ) {
-        if !self.has(id) {
-            return;
-        }
         if !is_reject_code(&code) {
             let detail = "`code` is not 1 to 64 of a-z, 0-9 and _.";
             return effects.push(refused(ErrorCode::MemberInvalid, detail));

@@ -266,16 +266,27 @@ impl Delivery {
 
     fn hold(&mut self, id: SessionId, message: &Found) {
         let attempt = message.attempts.saturating_add(1);
-        let offer = Offer { bytes: message.bytes, attempt, holder: Some(id), stage: Stage::Moving };
+        let offer = Offer {
+            bytes: message.bytes,
+            attempt,
+            holder: Some(id),
+            stage: Stage::Moving,
+        };
         self.open.insert(message.seq, offer);
     }
 
     /// The pause until the next offer begins when a message was sent, however long that took.
     pub(super) fn sent(&mut self, now: Duration, id: SessionId, seqs: &[u64]) {
         for seq in seqs {
-            let Some(offer) = self.open.get(*seq).copied() else { continue };
+            let Some(offer) = self.open.get(*seq).copied() else {
+                continue;
+            };
             if offer.holder == Some(id) && offer.stage == Stage::Moving {
-                self.open.set(*seq, Some(id), Stage::Until(now + redelivery_pause(offer.attempt)));
+                self.open.set(
+                    *seq,
+                    Some(id),
+                    Stage::Until(now + redelivery_pause(offer.attempt)),
+                );
             }
         }
     }
@@ -313,7 +324,9 @@ impl Delivery {
 
     /// Nothing was sent: the search for new messages starts over before the first of them, which keeps their order.
     pub(super) fn offer_failed(&mut self, now: Duration, id: SessionId, seqs: &[u64]) {
-        let Some(session) = self.session_mut(id) else { return };
+        let Some(session) = self.session_mut(id) else {
+            return;
+        };
         session.not_before = Some(now + Duration::from_secs(STORE_PAUSE_SECS));
         for seq in seqs {
             if self.open.get(*seq).is_some_and(|offer| offer.holder == Some(id)) {
