@@ -99,7 +99,7 @@ section! {
         /// Stop accepting when fewer bytes than this are free. 0: never.
         pub disk_free_bytes_min: u64 = 1024 * 1024 * 1024;
         /// Time between two sweeps of what has expired, in seconds.
-        pub sweep_interval_secs: u64 = 30, in 1..=3_600;
+        pub sweep_interval_secs: u64 = 2, in 1..=3_600;
     }
 }
 
