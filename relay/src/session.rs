@@ -9,7 +9,8 @@
 //!
 //! * a session has at most its credit in flight, and at most 1 MiB (one message alone may be larger);
 //! * a message is offered for the first time in mailbox order;
-//! * a message leaves only by ack, reject or exhaustion, and an ack is told (`acked`) only when it is durable;
+//! * a message leaves only by ack, reject or exhaustion; an ack is told (`acked`), and makes room for the next message,
+//!   only when it is durable;
 //! * an event of a session that has ended or was replaced changes nothing of its successor's;
 //! * everything that the machine holds is bounded by [`crate::limits`].
 

@@ -7,11 +7,11 @@ use super::SessionId;
 
 /// Sequence numbers that an agent has dealt with.
 #[derive(Debug, Default)]
-struct Batch {
-    upto: u64,
-    also: BTreeSet<u64>,
+pub(super) struct Batch {
+    pub(super) upto: u64,
+    pub(super) also: BTreeSet<u64>,
     /// Who is told when it is durable.
-    tell: Vec<SessionId>,
+    pub(super) tell: Vec<SessionId>,
 }
 
 impl Batch {
@@ -91,12 +91,11 @@ impl Acks {
         Some(work)
     }
 
-    /// The running ack of `session` is durable; returns who is told.
-    pub(super) fn done(&mut self, session: SessionId) -> Vec<SessionId> {
-        match self.running.take_if(|(by, _)| *by == session) {
-            Some((_, batch)) => batch.tell,
-            None => Vec::new(),
-        }
+    /// The running ack of `session` is durable; returns what it was.
+    pub(super) fn done(&mut self, session: SessionId) -> Option<Batch> {
+        self.running
+            .take_if(|(by, _)| *by == session)
+            .map(|(_, batch)| batch)
     }
 
     /// The running ack of `session` did not come through: it waits again, until `retry_at`.
@@ -122,6 +121,10 @@ mod tests {
     const B: SessionId = SessionId(2);
     const NOW: Duration = Duration::ZERO;
 
+    fn told(batch: Option<Batch>) -> Vec<SessionId> {
+        batch.unwrap().tell
+    }
+
     #[test]
     fn acks_gather_while_one_runs() {
         let mut acks = Acks::default();
@@ -131,9 +134,9 @@ mod tests {
         acks.add(A, 4, vec![2, 9]);
         assert_eq!(acks.start(A, NOW), None);
         assert!(acks.covers(2) && acks.covers(5) && acks.covers(9) && !acks.covers(6));
-        assert_eq!(acks.done(A), vec![A]);
+        assert_eq!(told(acks.done(A)), [A]);
         assert_eq!(acks.start(B, NOW), Some((4, vec![7, 9])));
-        assert_eq!(acks.done(B), vec![B, A]);
+        assert_eq!(told(acks.done(B)), [B, A]);
         assert_eq!(acks.start(B, NOW), None);
     }
 
@@ -154,8 +157,8 @@ mod tests {
         let mut acks = Acks::default();
         acks.add(A, 2, vec![]);
         acks.start(A, NOW);
-        assert_eq!(acks.done(B), vec![]);
+        assert!(acks.done(B).is_none());
         acks.failed(B, None);
-        assert_eq!(acks.done(A), vec![A]);
+        assert_eq!(told(acks.done(A)), [A]);
     }
 }

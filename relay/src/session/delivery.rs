@@ -217,7 +217,8 @@ impl Delivery {
         position: Position,
         effects: &mut Vec<Effect>,
     ) {
-        if self.epoch.as_ref().is_some_and(|epoch| *epoch != position.epoch) {
+        let is_new_epoch = self.epoch.as_ref().is_some_and(|epoch| *epoch != position.epoch);
+        if is_new_epoch {
             (self.floor, self.next_seq, self.offered) = (0, 0, 0);
             self.acks.forget_waiting();
         }
@@ -225,7 +226,7 @@ impl Delivery {
         self.floor = self.floor.max(position.floor);
         self.next_seq = self.next_seq.max(position.next_seq);
         self.offered = self.offered.max(self.floor);
-        let shares = share && self.sessions.iter().all(|session| session.share);
+        let shares = share && !is_new_epoch && self.sessions.iter().all(|session| session.share);
         let stay = if shares { SHARED_SESSIONS_MAX - 1 } else { 0 };
         while self.sessions.len() > stay {
             let replaced = self.sessions.remove(0).id;

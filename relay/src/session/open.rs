@@ -14,6 +14,8 @@ pub(super) enum Stage {
     Due,
     /// On its way from the store to its holder.
     Moving,
+    /// Acked, and that is not durable yet: it occupies its place until then.
+    Acked,
 }
 
 /// One offered message.
@@ -55,7 +57,7 @@ impl Open {
         match offer.stage {
             Stage::Until(at) => drop(self.timers.insert((at, seq))),
             Stage::Due => drop(self.due.insert(seq)),
-            Stage::Moving => {}
+            Stage::Moving | Stage::Acked => {}
         }
         match offer.holder {
             Some(session) => {
@@ -74,7 +76,7 @@ impl Open {
         match offer.stage {
             Stage::Until(at) => drop(self.timers.remove(&(at, seq))),
             Stage::Due => drop(self.due.remove(&seq)),
-            Stage::Moving => {}
+            Stage::Moving | Stage::Acked => {}
         }
         match offer.holder {
             Some(session) => self.shrink(session, offer.bytes),
@@ -98,6 +100,16 @@ impl Open {
     pub(super) fn remove_upto(&mut self, upto: u64) {
         while let Some(seq) = self.offers.keys().next().copied().filter(|seq| *seq <= upto) {
             self.remove(seq);
+        }
+    }
+
+    /// What the agent has acked is not offered again.
+    pub(super) fn mark_acked(&mut self, upto: u64, also: &[u64]) {
+        let below: Vec<u64> = self.offers.range(..=upto).map(|(seq, _)| *seq).collect();
+        for seq in below.iter().chain(also) {
+            if let Some(offer) = self.get(*seq).copied() {
+                self.set(*seq, offer.holder, Stage::Acked);
+            }
         }
     }
 
@@ -161,16 +173,20 @@ impl Open {
             .filter_map(move |seq| Some((*seq, self.offers.get(seq).filter(mine)?)))
     }
 
-    /// Everything that `session` held is due, for whoever comes.
+    /// Everything that `session` held is due, for whoever comes, unless it is acked.
     pub(super) fn release_all(&mut self, session: SessionId) {
-        let held: Vec<u64> = self
+        let held = self
             .offers
             .iter()
-            .filter(|(_, offer)| offer.holder == Some(session))
-            .map(|(seq, _)| *seq)
-            .collect();
-        for seq in held {
-            self.set(seq, None, Stage::Due);
+            .filter(|(_, offer)| offer.holder == Some(session));
+        let held: Vec<(u64, Stage)> = held.map(|(seq, offer)| (*seq, offer.stage)).collect();
+        for (seq, stage) in held {
+            let stage = if stage == Stage::Acked {
+                Stage::Acked
+            } else {
+                Stage::Due
+            };
+            self.set(seq, None, stage);
         }
     }
 

@@ -436,6 +436,27 @@ fn an_ack_is_told_only_when_it_is_durable() {
 }
 
 #[test]
+fn an_ack_makes_room_only_when_it_is_durable() {
+    let mut world = world(3);
+    let bob = world.join(false, 2);
+    assert_eq!(delivered(&mut world, bob), [1, 2]);
+    world.ack(bob, 2, &[]);
+    assert_eq!(world.machine.in_flight(bob).0, 2);
+    // The store fails for an hour: what is acked is not offered again all the same.
+    world.work(bob, true);
+    for _ in 0..3_600 {
+        world.advance(Duration::from_secs(1));
+        world.poll(bob);
+        world.work(bob, true);
+    }
+    assert_eq!(world.side(bob).delivered, NONE);
+    world.advance(Duration::from_secs(1));
+    world.poll(bob);
+    assert_eq!(delivered(&mut world, bob), [3]);
+    assert_eq!(world.side(bob).acked, [2]);
+}
+
+#[test]
 fn a_failed_read_is_tried_again_after_a_pause() {
     let mut world = world(2);
     let bob = world.join(false, 64);

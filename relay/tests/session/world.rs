@@ -60,6 +60,10 @@ pub(crate) struct Side {
     first_delivered: u64,
     /// Messages that the client has and has not answered, and when they came.
     pub(crate) held: BTreeMap<u64, Duration>,
+    /// Messages that it has put back; each may cross with one more delivery on its way.
+    put_back: BTreeSet<u64>,
+    /// Its last ack was taken in and is not answered yet.
+    awaits_acked: bool,
     pub(crate) delivered: Vec<u64>,
     pub(crate) acked: Vec<u64>,
     pub(crate) refused: u32,
@@ -191,6 +195,7 @@ impl World {
     pub(crate) fn ack(&mut self, session: SessionId, upto: u64, also: &[u64]) {
         let offered = |seq: u64| seq <= self.first_delivered;
         if offered(upto) && also.iter().all(|seq| offered(*seq)) && !self.side_ref(session).replaced {
+            self.side(session).awaits_acked = true;
             let covered = |seq: u64| seq <= upto || also.contains(&seq);
             for (message, seq) in self.messages.iter_mut().zip(1..) {
                 message.acked_by_client |= covered(seq);
@@ -214,7 +219,9 @@ impl World {
     }
 
     pub(crate) fn nak(&mut self, session: SessionId, seq: u64, retry_after: Duration) {
-        self.side(session).held.remove(&seq);
+        let side = self.side(session);
+        side.held.remove(&seq);
+        side.put_back.insert(seq);
         self.feed(
             Some(session),
             Event::Said {

@@ -55,7 +55,7 @@ impl Delivery {
             // Nothing new: it has been durable all along.
             return effects.push(Effect::Acked { floor: self.floor });
         }
-        self.settle(upto, &also);
+        self.open.mark_acked(upto, &also);
         let floor = self.floor;
         self.acks
             .add(id, upto, also.into_iter().filter(|seq| *seq > floor).collect());
@@ -63,7 +63,12 @@ impl Delivery {
 
     pub(super) fn ack_done(&mut self, id: SessionId, floor: u64) {
         self.floor = self.floor.max(floor);
-        for told in self.acks.done(id) {
+        let Some(batch) = self.acks.done(id) else { return };
+        self.open.remove_upto(batch.upto);
+        for seq in batch.also {
+            self.open.remove(seq);
+        }
+        for told in batch.tell {
             if let Some(session) = self.session_mut(told) {
                 session.acked = true;
             }
@@ -95,7 +100,7 @@ impl Delivery {
             .open
             .get(seq)
             .copied()
-            .filter(|offer| offer.holder == Some(id))
+            .filter(|offer| offer.holder == Some(id) && offer.stage != Stage::Acked)
         else {
             return;
         };

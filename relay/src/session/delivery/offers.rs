@@ -219,6 +219,13 @@ impl Delivery {
         seqs
     }
 
+    /// Whether the message is still on its way to this session, and was not answered or taken over meanwhile.
+    fn is_moving(&self, seq: u64, id: SessionId) -> bool {
+        self.open
+            .get(seq)
+            .is_some_and(|offer| offer.holder == Some(id) && offer.stage == Stage::Moving)
+    }
+
     fn admit(&self, id: SessionId, message: &Found) -> Admitted {
         let Some(session) = self.session(id) else {
             return Admitted::NoRoom;
@@ -245,8 +252,7 @@ impl Delivery {
     ) -> Vec<u64> {
         let mut seqs = Vec::with_capacity(found.len());
         for seq in asked {
-            let reading = |offer: &Offer| offer.holder == Some(id) && offer.stage == Stage::Moving;
-            if !self.open.get(*seq).is_some_and(reading) {
+            if !self.is_moving(*seq, id) {
                 continue;
             }
             match found.iter().find(|message| message.seq == *seq) {
@@ -281,7 +287,7 @@ impl Delivery {
             let Some(offer) = self.open.get(*seq).copied() else {
                 continue;
             };
-            if offer.holder == Some(id) && offer.stage == Stage::Moving {
+            if self.is_moving(*seq, id) {
                 self.open.set(
                     *seq,
                     Some(id),
@@ -316,7 +322,7 @@ impl Delivery {
             return;
         };
         for seq in seqs {
-            if self.open.get(seq).is_some_and(|offer| offer.holder == Some(id)) {
+            if self.is_moving(seq, id) {
                 self.open.set(seq, Some(id), Stage::Due);
             }
         }
@@ -329,7 +335,7 @@ impl Delivery {
         };
         session.not_before = Some(now + Duration::from_secs(STORE_PAUSE_SECS));
         for seq in seqs {
-            if self.open.get(*seq).is_some_and(|offer| offer.holder == Some(id)) {
+            if self.is_moving(*seq, id) {
                 self.open.remove(*seq);
                 self.scanned = self.scanned.min(seq.saturating_sub(1));
             }
