@@ -20,11 +20,15 @@ use tokio::time::Instant;
 use crate::app::App;
 use crate::cors;
 use crate::error::ApiError;
+use crate::metrics::method_label;
 use crate::request_id::{self, RequestId};
 use crate::routes::Template;
 
 mod failures;
+mod held;
+
 pub use failures::Failures;
+use held::Held;
 
 /// The route of a request that matched none.
 const NO_ROUTE: &str = "(none)";
@@ -48,6 +52,7 @@ pub async fn front(
     let running = app.metrics.begin();
     req.extensions_mut().insert(id);
     trim_slash(&mut req);
+    let body = Held::of(&mut req);
     let origin = app.origins.listed(req.headers());
     let mut answer = match cors::preflight(&req).filter(|_| origin.is_some()) {
         Some(allowed) => req.into_response(allowed),
@@ -60,7 +65,10 @@ pub async fn front(
     }
     record(&app, id, answer.request(), answer.status(), began.elapsed());
     drop(running);
-    Ok(answer)
+    Ok(match body {
+        Some(body) => body.until_sent(answer),
+        None => answer,
+    })
 }
 
 /// `/x/` is served as `/x`, without a redirect.
@@ -134,7 +142,7 @@ fn record(app: &App, id: RequestId, req: &HttpRequest, status: StatusCode, durat
     app.metrics.answered(req.method(), route, status, duration);
     tracing::debug!(
         target: "aip_hub::access",
-        method = %req.method(),
+        method = method_label(req.method()),
         request.id = %id,
         route,
         status = status.as_u16(),

@@ -29,6 +29,9 @@ pub const WRITE_BUFFER_BYTES: usize = 64 * 1024;
 /// Sockets that have not signed in yet, at a time; further ones are refused.
 pub const NEWCOMERS_MAX: usize = 1_024;
 
+/// Bytes that a socket may send before it has signed in: an `auth` frame, and what an eager agent sends right after.
+pub const NEWCOMER_BYTES_MAX: u64 = 128 * 1024;
+
 /// Bytes of the `ref` of a `send` frame.
 pub const REF_BYTES_MAX: usize = 128;
 

@@ -111,8 +111,8 @@ impl Drop for InFlight {
     }
 }
 
-/// A method as a label; a stranger may send any token as a method.
-fn method_label(method: &Method) -> &'static str {
+/// A method as a label, for counters and the log; a stranger may send any token as a method.
+pub(crate) fn method_label(method: &Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",
         "HEAD" => "HEAD",

@@ -18,11 +18,13 @@ use crate::limits::{NEWCOMERS_MAX, UNAVAILABLE_RETRY_SECS};
 mod auth;
 mod close;
 mod frame;
+mod inflow;
 mod pace;
 mod sends;
 mod task;
 mod wire;
 
+pub use inflow::{Allowance, watched};
 pub use task::serve;
 pub use wire::Wire;
 

@@ -27,7 +27,9 @@ pub async fn serve(app: Data<App>, mut wire: Wire, id: RequestId, place: OwnedSe
     // Boxed: what is needed to begin is not kept by sockets that idle.
     let ending = match Box::pin(begin(&app, &mut wire, id, place)).await {
         Ok(mut socket) => {
-            let ending = socket.run(&mut wire).await;
+            let f = socket.run(&mut wire);
+            eprintln!("SZ run {}", std::mem::size_of_val(&f));
+            let ending = f.await;
             Box::pin(socket.end(&mut wire, ending)).await;
             ending
         }
@@ -50,6 +52,7 @@ async fn begin(
         () = app.stop.cancelled() => return Err(Ending::GoingAway),
     };
     drop(place);
+    wire.welcome();
     let join = Join {
         session: app.sockets.session(),
         share: signed_in.share,
@@ -120,7 +123,7 @@ async fn refuse(app: &App, wire: &mut Wire, id: RequestId, error: &ApiError, end
 }
 
 /// A socket whose agent has signed in.
-struct Socket {
+pub(super) struct Socket {
     app: Data<App>,
     id: RequestId,
     door: Door,

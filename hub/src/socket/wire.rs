@@ -8,6 +8,7 @@ use bytes::Bytes;
 use tokio::time::{Instant, timeout};
 
 use super::close::Ending;
+use super::inflow::Allowance;
 use crate::limits::WRITE_STALL_SECS;
 
 /// What was heard from the agent.
@@ -22,6 +23,7 @@ pub(super) enum Heard {
 pub struct Wire {
     session: Session,
     stream: AggregatedMessageStream,
+    allowance: Allowance,
     heard_at: Instant,
 }
 
@@ -36,14 +38,25 @@ impl std::fmt::Debug for Wire {
 impl Wire {
     /// Takes over a connection that was just upgraded. A frame, and a message made of several, has at most
     /// `frame_bytes_max` bytes.
-    pub fn new(session: Session, stream: MessageStream, frame_bytes_max: usize) -> Self {
+    pub fn new(
+        session: Session,
+        stream: MessageStream,
+        frame_bytes_max: usize,
+        allowance: Allowance,
+    ) -> Self {
         let stream = stream.max_frame_size(frame_bytes_max).aggregate_continuations();
         let stream = stream.max_continuation_size(frame_bytes_max);
         Self {
             session,
             stream,
+            allowance,
             heard_at: Instant::now(),
         }
+    }
+
+    /// The agent has signed in: it may say as much as it likes, in frames of the allowed size.
+    pub(super) fn welcome(&self) {
+        self.allowance.lift();
     }
 
     /// When something was heard last.
@@ -107,18 +120,16 @@ async fn written(sending: impl Future<Output = Result<(), actix_ws::Closed>>) ->
 }
 
 fn ending(error: &ProtocolError) -> Ending {
-    match error {
-        ProtocolError::Overflow => Ending::FrameTooLarge,
+    let payload = match error {
+        ProtocolError::Io(error) => error.get_ref().and_then(|cause| cause.downcast_ref()),
+        _ => None,
+    };
+    match (error, payload) {
+        (ProtocolError::Overflow, _) | (_, Some(PayloadError::Overflow)) => Ending::FrameTooLarge,
         // The connection broke.
-        ProtocolError::Io(error)
-            if error
-                .get_ref()
-                .is_some_and(|cause| cause.downcast_ref::<PayloadError>().is_some()) =>
-        {
-            Ending::Gone
-        }
+        (_, Some(_)) => Ending::Gone,
         // The stream has no other word for a message of too many parts.
-        ProtocolError::Io(error) if error.kind() == std::io::ErrorKind::Other => Ending::FrameTooLarge,
+        (ProtocolError::Io(error), _) if error.kind() == std::io::ErrorKind::Other => Ending::FrameTooLarge,
         _ => Ending::BadFrame,
     }
 }

@@ -7,7 +7,7 @@ use aip_protocol::error::{ErrorCode, Refusal};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::{Query, request_id};
-use crate::socket::{Wire, serve};
+use crate::socket::{Wire, serve, watched};
 use crate::throttle::Cost;
 
 /// The protocol of the frames.
@@ -56,14 +56,18 @@ pub async fn connect(
         ));
     }
     let place = app.sockets.newcomer()?;
+    let frame_bytes_max = app.settings.receive.frame_bytes_max;
+    let (payload, allowance) = watched(&req, payload, frame_bytes_max).await?;
     let (response, session, stream) = actix_ws::handle_with_protocols(&req, payload, &[SUBPROTOCOL])
         .map_err(|_handshake| {
             no_handshake("This path takes a WebSocket handshake (RFC 6455), version 13.")
         })?;
-    let wire = Wire::new(session, stream, app.settings.receive.frame_bytes_max);
+    let wire = Wire::new(session, stream, frame_bytes_max, allowance);
     let id = request_id(&req).unwrap_or_else(|| app.request_ids.next());
     // The task ends with its connection, which the listener waits for when it stops.
-    rt::spawn(serve(app, wire, id, place));
+    let f = serve(app, wire, id, place);
+    eprintln!("SZ serve {}", std::mem::size_of_val(&f));
+    rt::spawn(f);
     Ok(response)
 }
 
