@@ -1,5 +1,7 @@
 //! All integration tests, in one binary: the real hub from outside, and the rules of the house.
 
 mod faults;
+mod hostile;
+mod limits;
 mod story;
 mod tidy;

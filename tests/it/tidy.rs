@@ -7,7 +7,7 @@ mod sources;
 use std::path::{Path, PathBuf};
 
 /// The root of the checkout.
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("tests/ lies in the root")
@@ -15,7 +15,7 @@ fn root() -> PathBuf {
 }
 
 /// Every file below `folder` with this extension; build output is left out.
-fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).expect("a readable folder") {
         let path = entry.expect("a readable entry").path();

@@ -5,6 +5,7 @@ use aip_client::{Entropy, SystemClock};
 use aip_protocol::challenge::challenge_object;
 use aip_protocol::clock::Clock as _;
 use aip_protocol::envelope::{Envelope, EnvelopeDraft};
+use aip_protocol::error::Refusal;
 use aip_protocol::identity::{Identity, Keys, Operation, OperationDraft};
 use aip_protocol::json::Json;
 use aip_protocol::multikey::{OpeningKey, SigningKey};
@@ -59,11 +60,23 @@ impl TestAgent {
     /// When no such agent can be.
     #[must_use]
     pub fn draft(hub: &TestHub, name: &str, change: impl FnOnce(&mut OperationDraft)) -> Self {
+        must(Self::try_draft(hub, name, change))
+    }
+
+    /// The same, for operations that may have a form that nobody takes.
+    ///
+    /// # Errors
+    /// What is wrong with its form.
+    pub fn try_draft(
+        hub: &TestHub,
+        name: &str,
+        change: impl FnOnce(&mut OperationDraft),
+    ) -> Result<Self, Refusal> {
         let entropy = Entropy::system();
         let key = || SigningKey::from_seed(entropy.bytes());
         let (signing, rotation) = (key(), key());
         let opening = OpeningKey::from_seed(entropy.bytes());
-        let did = must(Handle::parse(&format!("{name}#{}", hub.domain()))).did();
+        let did = Handle::parse(&format!("{name}#{}", hub.domain()))?.did();
         let keys = Keys {
             signing: vec![signing.public().clone()],
             sealing: vec![opening.public().clone()],
@@ -71,8 +84,15 @@ impl TestAgent {
         };
         let mut draft = OperationDraft::genesis(did.clone(), now(), keys);
         change(&mut draft);
-        let identity = must(Identity::genesis(must(draft.sign(&rotation))));
-        Self { did, signing, opening, rotation, identity, entropy }
+        let identity = Identity::genesis(draft.sign(&rotation)?)?;
+        Ok(Self {
+            did,
+            signing,
+            opening,
+            rotation,
+            identity,
+            entropy,
+        })
     }
 
     /// A registered agent.
@@ -130,7 +150,11 @@ impl TestAgent {
     /// A message to `to` that says little.
     #[must_use]
     pub fn envelope(&self, to: &Self) -> Envelope {
-        self.envelope_with(to, b"{\"content_type\":\"text/plain\",\"body\":\"hello\"}", |_| ())
+        self.envelope_with(
+            to,
+            b"{\"content_type\":\"text/plain\",\"body\":\"hello\"}",
+            |_| (),
+        )
     }
 
     /// A message to `to`, with another header.
@@ -148,7 +172,10 @@ impl TestAgent {
         let mut draft = EnvelopeDraft::new(id, self.did.clone(), to.did.clone(), "aip.message", now());
         change(&mut draft);
         let key = to.opening.public();
-        must(self.entropy.with(|mut rng| draft.seal(&self.signing, key, plaintext, &mut rng)))
+        must(
+            self.entropy
+                .with(|mut rng| draft.seal(&self.signing, key, plaintext, &mut rng)),
+        )
     }
 
     /// `envelope` after `change`, with a good signature: wrong only in what the test changed.

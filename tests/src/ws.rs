@@ -3,7 +3,7 @@
 use std::fmt;
 
 use futures_util::{SinkExt as _, StreamExt as _};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -12,9 +12,9 @@ use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
+use crate::TestHub;
 use crate::keyed::TestAgent;
 use crate::raw::DEADLINE;
-use crate::TestHub;
 
 /// What the hub said.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +45,8 @@ impl Socket {
     pub async fn try_open(hub: &TestHub, fields: &[(&'static str, &str)]) -> Result<Self, u16> {
         let address = hub.url().trim_start_matches("http://");
         let url = format!("ws://{address}/api/v1/agents/connect");
-        let (Ok(mut request), Ok(stream)) = (url.into_client_request(), TcpStream::connect(address).await) else {
+        let (Ok(mut request), Ok(stream)) = (url.into_client_request(), TcpStream::connect(address).await)
+        else {
             panic!("{address} cannot be reached");
         };
         for (name, value) in fields {
@@ -71,7 +72,11 @@ impl Socket {
             Err(status) => panic!("the hub answered {status}"),
         };
         let greeting = socket.frame("challenge").await;
-        let challenge = greeting.get("challenge").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let challenge = greeting
+            .get("challenge")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
         (socket, challenge)
     }
 
@@ -97,9 +102,9 @@ impl Socket {
         let _sent = self.0.send(message).await;
     }
 
-    /// Writes bytes past the framing.
-    pub async fn raw(&mut self, bytes: &[u8]) {
-        let _sent = self.0.get_mut().write_all(bytes).await;
+    /// Writes bytes past the framing; whether the connection still took them.
+    pub async fn raw(&mut self, bytes: &[u8]) -> bool {
+        self.0.get_mut().write_all(bytes).await.is_ok()
     }
 
     /// The next text frame or the end.
@@ -119,7 +124,9 @@ impl Socket {
                 Some(Ok(Message::Text(text))) => {
                     return Heard::Frame(serde_json::from_str(&text).unwrap_or_default());
                 }
-                Some(Ok(Message::Close(frame))) => return Heard::Closed(frame.map_or(0, |frame| frame.code.into())),
+                Some(Ok(Message::Close(frame))) => {
+                    return Heard::Closed(frame.map_or(0, |frame| frame.code.into()));
+                }
                 Some(Ok(_)) => {}
                 Some(Err(_)) | None => return Heard::Closed(0),
             }

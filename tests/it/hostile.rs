@@ -1,0 +1,178 @@
+//! Everything that a stranger can send to a hub, at every door that it has.
+//!
+//! The list of doors is the hub's own OpenAPI document, so that a new one is tried from its first day. Whatever comes,
+//! the answer is a refusal in the form of §7 or a closed connection; the hub stays up, fails nowhere, stores nothing,
+//! tells nothing of its inside, and does not grow.
+
+mod bodies;
+mod crowds;
+mod egress;
+mod framing;
+mod secrets;
+mod slow;
+mod sockets;
+mod targets;
+
+pub(crate) use egress::answering;
+
+use aip_tests::raw::{Answer, Request, ask};
+use aip_tests::{HubOptions, TestAgent, TestHub};
+use serde_json::Value;
+
+/// What a door of the public listener is.
+#[derive(Debug, Clone)]
+struct Door {
+    method: String,
+    /// The path as the document has it.
+    template: String,
+    /// The path to a thing that exists, or could.
+    target: String,
+    /// Whether it asks for a token.
+    locked: bool,
+    /// Whether it takes a body.
+    body: bool,
+}
+
+impl Door {
+    /// A request to it, with the token where it asks for one.
+    fn request(&self, token: &str) -> Request {
+        let request = Request::new(&self.method, &self.target);
+        if self.locked {
+            request.bearer(token)
+        } else {
+            request
+        }
+    }
+
+    /// The same with a body of JSON, or of what pretends to be JSON.
+    fn with_body(&self, token: &str, body: impl Into<Vec<u8>>) -> Request {
+        self.request(token)
+            .field("content-type", "application/json")
+            .body(body)
+    }
+
+    /// Whether it is one of the two that take envelopes, and so arrays.
+    fn takes_envelopes(&self) -> bool {
+        self.body && (self.template == "/api/v1/messages" || self.template == "/relay/{name}")
+    }
+}
+
+/// A hub with two agents; bob's token opens what is locked.
+struct House {
+    hub: TestHub,
+    alice: TestAgent,
+    bob: TestAgent,
+    token: String,
+}
+
+impl House {
+    async fn open() -> Self {
+        Self::with("").await
+    }
+
+    async fn with(config: &str) -> Self {
+        let hub = TestHub::start_with(HubOptions {
+            config: Some(config.to_owned()),
+            ..HubOptions::default()
+        });
+        let alice = TestAgent::registered(&hub, "alice").await;
+        let bob = TestAgent::registered(&hub, "bob").await;
+        let token = bob.token(&hub).await;
+        Self {
+            hub,
+            alice,
+            bob,
+            token,
+        }
+    }
+
+    async fn ask(&self, request: &Request) -> Answer {
+        ask(self.hub.url(), request).await
+    }
+
+    /// The doors of the public listener.
+    async fn doors(&self) -> Vec<Door> {
+        let document = self.ask(&Request::get("/openapi.json")).await.json();
+        let mut doors = Vec::new();
+        for (template, item) in members(&document["paths"]) {
+            if template == "/metrics" || template.starts_with("/admin/") {
+                continue;
+            }
+            for (method, operation) in members(item) {
+                doors.push(Door {
+                    method: method.to_uppercase(),
+                    target: self.target(template),
+                    template: template.clone(),
+                    locked: operation.get("security").is_some(),
+                    body: operation.get("requestBody").is_some(),
+                });
+            }
+        }
+        assert!(doors.len() > 20, "only {} doors: {doors:?}", doors.len());
+        doors
+    }
+
+    /// A template with something in its places.
+    fn target(&self, template: &str) -> String {
+        let did = self.bob.did.encoded().clone();
+        let segment = |segment: &str| match segment {
+            "{name}" => "bob".to_owned(),
+            "{did}" | "{identifier}" | "{agent}" => did.clone(),
+            "{id}" => "6f8f3f5e-2a52-4e0b-9a5f-6f0c6f1d7c11".to_owned(),
+            "{code}" => "internal".to_owned(),
+            "{seq}" => "1".to_owned(),
+            other => {
+                assert!(!other.starts_with('{'), "say here what stands for {other}");
+                other.to_owned()
+            }
+        };
+        template.split('/').map(segment).collect::<Vec<_>>().join("/")
+    }
+}
+
+fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    value.as_object().into_iter().flatten()
+}
+
+/// Parts of our own code, of our libraries and of this machine, which no answer may name.
+const INTERNALS: &[&str] = &[
+    ".rs",
+    "src/",
+    "panicked",
+    "unwrap",
+    "RUST_",
+    "sqlx",
+    "sqlite",
+    "rocksdb",
+    "actix",
+    "serde",
+    "tokio",
+    "/tmp",
+    "/home",
+    "/root",
+    "SELECT",
+    "INSERT",
+    "No such file",
+    "os error",
+];
+
+/// That an answer is a refusal in the form of §7, and says nothing of the hub's inside. Returns its code.
+fn assert_refused(answer: &Answer, what: &str) -> String {
+    assert!(
+        (400..500).contains(&answer.status),
+        "{what}: {} {}",
+        answer.status,
+        answer.text()
+    );
+    assert_discreet(answer, what);
+    answer.code()
+}
+
+/// That an answer says nothing of the hub's inside.
+fn assert_discreet(answer: &Answer, what: &str) {
+    let text = answer.text();
+    for part in INTERNALS {
+        assert!(!text.contains(part), "{what} is told of {part}: {text}");
+    }
+    assert!(answer.header("server").is_empty(), "{what}: {answer:?}");
+}

@@ -1,0 +1,135 @@
+//! Many strangers at once: they get their time and no more, and an agent among them is served.
+
+use aip_tests::raw::{Request, Wire, ask};
+use aip_tests::ws::Socket;
+use aip_tests::{HubOptions, TestAgent, TestHub, Vitals};
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use super::{House, assert_refused};
+
+/// As many as the issue asks for.
+const CROWD: usize = 1_000;
+
+#[tokio::test]
+async fn a_thousand_sockets_that_never_sign_in_are_sent_away() {
+    let house = House::with("[receive]\nauth_timeout_secs = 20").await;
+    let before = Vitals::of(&house.hub).await;
+    let mut crowd = Vec::with_capacity(CROWD);
+    while crowd.len() < CROWD {
+        let more = (0..100).map(|_| Socket::open(&house.hub));
+        crowd.extend(
+            join_all(more)
+                .await
+                .into_iter()
+                .map(|(socket, _challenge)| socket),
+        );
+    }
+    // Among them an agent is served as ever.
+    let (mut bob, _ready) = Socket::signed_in(&house.hub, &house.bob, json!({})).await;
+    assert_eq!(house.alice.send(&house.hub, &house.bob).await.status, 202);
+    assert_eq!(bob.frame("msg").await["seq"], 1);
+    for code in join_all(crowd.iter_mut().map(Socket::close_code)).await {
+        assert_eq!(code, 4408);
+    }
+    Vitals::assert_well(&house.hub, &before).await;
+}
+
+#[tokio::test]
+async fn a_thousand_silent_connections_are_let_go() {
+    let house = House::with("[http]\nheader_timeout_secs = 20").await;
+    let before = Vitals::of(&house.hub).await;
+    let mut crowd = Vec::with_capacity(CROWD);
+    for number in 0..CROWD {
+        let mut wire = Wire::open(house.hub.url()).await.unwrap();
+        if number % 2 == 0 {
+            wire.send(b"GET /health/live HTTP/1.1\r\nx: ").await.unwrap();
+        }
+        crowd.push(wire);
+    }
+    assert_eq!(house.alice.send(&house.hub, &house.bob).await.status, 202);
+    for said in join_all(crowd.iter_mut().map(Wire::rest)).await {
+        assert!(
+            said.is_empty() || said.starts_with(b"HTTP/1.1 408"),
+            "{}",
+            String::from_utf8_lossy(&said)
+        );
+    }
+    Vitals::assert_well(&house.hub, &before).await;
+}
+
+/// Answers to challenges by the hundred, all wrong: each costs a signature check and leaves nothing behind.
+#[tokio::test]
+async fn floods_of_sign_ins_leave_nothing_behind() {
+    let house = House::open().await;
+    let before = Vitals::of(&house.hub).await;
+    let mut forged = house.bob.answered_challenge(&house.hub).await;
+    for round in 0..20 {
+        let attempts = (0..25).map(|number| {
+            forged["challenge"] = json!(format!("{round}-{number}-{}", "x".repeat(40)));
+            let request = Request::post("/api/v1/auth/token", forged.to_string());
+            let url = house.hub.url();
+            async move { ask(url, &request).await }
+        });
+        for answer in join_all(attempts.collect::<Vec<_>>()).await {
+            assert_eq!(assert_refused(&answer, "a forged answer"), "challenge_invalid");
+        }
+    }
+    for _ in 0..200 {
+        let asked = json!({ "did": house.bob.did }).to_string();
+        assert_eq!(
+            house
+                .ask(&Request::post("/api/v1/auth/challenge", asked))
+                .await
+                .status,
+            200
+        );
+    }
+    let (before, after) = (
+        before.count("aip_registry_tokens"),
+        Vitals::of(&house.hub).await.count("aip_registry_tokens"),
+    );
+    assert!(
+        (before - after).abs() < f64::EPSILON,
+        "tokens went from {before} to {after}"
+    );
+}
+
+/// A hub as it runs in production limits what one network address may do at the doors that cost a look-up.
+#[tokio::test]
+async fn one_address_cannot_take_all() {
+    let hub = TestHub::start_with(HubOptions {
+        config: Some(
+            "[hub]\npublic_url = \"https://hub.example\"\nregistration = \"open\"\n\
+             [http]\nrequests_per_sec = 1\nrequest_burst = 20\n[registry]\nregistrations_per_minute = 1\nregistration_burst = 2\n"
+                .to_owned(),
+        ),
+        production: Some("hub.example".to_owned()),
+        ..HubOptions::default()
+    });
+    let limited = |answer: &aip_tests::raw::Answer| {
+        let code = answer.code();
+        let seconds = answer.header("retry-after").parse::<u64>().unwrap_or(0);
+        (answer.status, code, seconds > 0)
+    };
+    let mut last = None;
+    for _ in 0..30 {
+        // An address that a stranger makes up is not believed.
+        let request =
+            Request::get("/api/v1/resolve/nobody%23hub.example").field("x-forwarded-for", "203.0.113.7");
+        last = Some(ask(hub.url(), &request).await);
+    }
+    assert_eq!(limited(&last.unwrap()), (429, "rate_limited".to_owned(), true));
+    let mut refused = 0;
+    for number in 0..5 {
+        let agent = TestAgent::new(&hub, &format!("agent-{number}"));
+        let answer = ask(hub.url(), &Request::post("/api/v1/agents", agent.genesis())).await;
+        if answer.status != 201 {
+            assert_eq!(limited(&answer), (429, "rate_limited".to_owned(), true));
+            refused += 1;
+        }
+    }
+    assert_eq!(refused, 3);
+    let problem: Value = ask(hub.url(), &Request::get("/health/live")).await.json();
+    assert_eq!(problem["status"], "live", "health is not limited");
+}

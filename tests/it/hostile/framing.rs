@@ -1,0 +1,156 @@
+//! Requests with two ends: what a proxy in front and the hub behind could understand differently.
+
+use aip_tests::Vitals;
+use aip_tests::raw::Wire;
+
+use super::House;
+
+/// The request that hides in the body of another.
+const HIDDEN: &str = "GET /hidden-from-the-proxy HTTP/1.1\r\nhost: x\r\n\r\n";
+
+/// Header fields that say in two ways, or in a wrong one, where a body ends, and the body.
+fn shapes() -> Vec<(String, String)> {
+    let length = HIDDEN.len();
+    let chunk = format!("{length:x}\r\n{HIDDEN}\r\n0\r\n\r\n");
+    let shapes = [
+        (
+            format!("content-length: 0\r\ncontent-length: {length}"),
+            HIDDEN.to_owned(),
+        ),
+        (
+            format!("content-length: {length}\r\ncontent-length: 0"),
+            HIDDEN.to_owned(),
+        ),
+        (format!("content-length: 0, {length}"), HIDDEN.to_owned()),
+        (format!("content-length: +{length}"), HIDDEN.to_owned()),
+        (format!("content-length: -{length}"), HIDDEN.to_owned()),
+        (format!("content-length: 0x{length:x}"), HIDDEN.to_owned()),
+        (format!("content-length: {length}.0"), HIDDEN.to_owned()),
+        (
+            "content-length: 99999999999999999999999".to_owned(),
+            HIDDEN.to_owned(),
+        ),
+        ("content-length:".to_owned(), HIDDEN.to_owned()),
+        ("content-length : 5".to_owned(), HIDDEN.to_owned()),
+        (
+            "content-length: 5\r\ntransfer-encoding: chunked".to_owned(),
+            format!("0\r\n\r\n{HIDDEN}"),
+        ),
+        (
+            "transfer-encoding: chunked\r\ncontent-length: 5".to_owned(),
+            format!("0\r\n\r\n{HIDDEN}"),
+        ),
+        (
+            format!("content-length: {length}\r\ntransfer-encoding: identity"),
+            HIDDEN.to_owned(),
+        ),
+        ("transfer-encoding: xchunked".to_owned(), chunk.clone()),
+        ("transfer-encoding: chunked, identity".to_owned(), chunk.clone()),
+        ("transfer-encoding: chunked, chunked".to_owned(), chunk.clone()),
+        ("transfer-encoding: gzip, chunked".to_owned(), chunk.clone()),
+        (
+            "transfer-encoding: chunked\r\ntransfer-encoding: identity".to_owned(),
+            chunk.clone(),
+        ),
+        (
+            "transfer-encoding: identity\r\ntransfer-encoding: chunked".to_owned(),
+            chunk.clone(),
+        ),
+        ("transfer-encoding:\u{b}chunked".to_owned(), chunk.clone()),
+        ("transfer-encoding : chunked".to_owned(), chunk.clone()),
+        ("transfer-encoding: \"chunked\"".to_owned(), chunk.clone()),
+        ("x: y\r\n transfer-encoding: chunked".to_owned(), chunk),
+        (
+            "transfer-encoding: chunked".to_owned(),
+            format!("ffffffffffffffffff\r\n{HIDDEN}"),
+        ),
+        ("transfer-encoding: chunked".to_owned(), format!("-1\r\n{HIDDEN}")),
+        (
+            "transfer-encoding: chunked".to_owned(),
+            format!("0x5\r\n{HIDDEN}"),
+        ),
+        ("transfer-encoding: chunked".to_owned(), format!("5;a\n{HIDDEN}")),
+        ("transfer-encoding: chunked".to_owned(), format!("\r\n{HIDDEN}")),
+        (
+            "transfer-encoding: chunked".to_owned(),
+            format!("1\r\nab\r\n0\r\n\r\n{HIDDEN}"),
+        ),
+    ];
+    shapes.into()
+}
+
+/// Only a request that both read alike may be followed by another on the same connection.
+#[tokio::test]
+async fn an_ambiguous_request_is_the_last_on_its_connection() {
+    let house =
+        House::with("[http]\nheader_timeout_secs = 1\nbody_timeout_secs = 1\nkeep_alive_secs = 1").await;
+    let before = Vitals::of(&house.hub).await;
+    for (fields, body) in shapes() {
+        let mut wire = Wire::open(house.hub.url()).await.unwrap();
+        let head = format!("POST /api/v1/auth/challenge HTTP/1.1\r\nhost: x\r\n{fields}\r\n\r\n{body}");
+        let _sent = wire.send(head.as_bytes()).await;
+        let said = String::from_utf8_lossy(&wire.rest().await).into_owned();
+        assert!(
+            !said.contains("not_found"),
+            "{fields:?}: the hidden request was answered: {said}"
+        );
+        let answers = said.matches("HTTP/1.1 ").count();
+        assert!(answers <= 1, "{fields:?}: {said}");
+        assert!(
+            !said.contains("HTTP/1.1 2") && !said.contains("HTTP/1.1 5"),
+            "{fields:?}: {said}"
+        );
+    }
+    Vitals::assert_unharmed(&house.hub, &before).await;
+}
+
+/// After a refusal whose body was not read to its end, the rest of it is no request.
+#[tokio::test]
+async fn the_rest_of_a_refused_body_is_no_request() {
+    let house = House::with("[http]\nbody_timeout_secs = 1\nkeep_alive_secs = 1").await;
+    let before = Vitals::of(&house.hub).await;
+    let filler = HIDDEN.repeat((9 << 20) / HIDDEN.len());
+    for door in house.doors().await.into_iter().filter(|door| door.body) {
+        let mut wire = Wire::open(house.hub.url()).await.unwrap();
+        let request = door
+            .request(&house.token)
+            .field("content-type", "application/json")
+            .body(filler.clone());
+        let _sent = wire.send(&request.to_bytes()).await;
+        let said = String::from_utf8_lossy(&wire.rest().await).into_owned();
+        assert!(
+            said.matches("HTTP/1.1 ").count() <= 1 && !said.contains("not_found"),
+            "{}: {said}",
+            door.template
+        );
+    }
+    // Also where nobody looks at the body at all.
+    for head in [
+        "GET /health/live",
+        "POST /nowhere",
+        "DELETE /api/v1/messages",
+        "GET /docs",
+    ] {
+        let mut wire = Wire::open(house.hub.url()).await.unwrap();
+        let framing = format!("content-length: {}", HIDDEN.len() * 2);
+        let text = format!("{head} HTTP/1.1\r\nhost: x\r\n{framing}\r\n\r\n{HIDDEN}{HIDDEN}");
+        let _sent = wire.send(text.as_bytes()).await;
+        let said = String::from_utf8_lossy(&wire.rest().await).into_owned();
+        assert_eq!(said.matches("HTTP/1.1 ").count(), 1, "{head}: {said}");
+    }
+    Vitals::assert_unharmed(&house.hub, &before).await;
+}
+
+/// Good requests one after another, sent at once, are answered one after another.
+#[tokio::test]
+async fn honest_pipelining_is_answered_in_order() {
+    let house = House::open().await;
+    let mut wire = Wire::open(house.hub.url()).await.unwrap();
+    let one = |target: &str| format!("GET {target} HTTP/1.1\r\nhost: x\r\n\r\n");
+    let targets = ["/health/live", "/nowhere", "/health/ready", "/api/v1/resolve/x"];
+    let all = targets.map(one).concat();
+    wire.send(all.as_bytes()).await.unwrap();
+    for status in [200, 404, 200, 400] {
+        assert_eq!(wire.answer().await.unwrap().status, status);
+    }
+}
