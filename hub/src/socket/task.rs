@@ -27,9 +27,7 @@ pub async fn serve(app: Data<App>, mut wire: Wire, id: RequestId, place: OwnedSe
     // Boxed: what is needed to begin is not kept by sockets that idle.
     let ending = match Box::pin(begin(&app, &mut wire, id, place)).await {
         Ok(mut socket) => {
-            let f = socket.run(&mut wire);
-            eprintln!("SZ run {}", std::mem::size_of_val(&f));
-            let ending = f.await;
+            let ending = socket.run(&mut wire).await;
             Box::pin(socket.end(&mut wire, ending)).await;
             ending
         }
@@ -123,7 +121,7 @@ async fn refuse(app: &App, wire: &mut Wire, id: RequestId, error: &ApiError, end
 }
 
 /// A socket whose agent has signed in.
-pub(super) struct Socket {
+struct Socket {
     app: Data<App>,
     id: RequestId,
     door: Door,

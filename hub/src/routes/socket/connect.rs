@@ -65,9 +65,7 @@ pub async fn connect(
     let wire = Wire::new(session, stream, frame_bytes_max, allowance);
     let id = request_id(&req).unwrap_or_else(|| app.request_ids.next());
     // The task ends with its connection, which the listener waits for when it stops.
-    let f = serve(app, wire, id, place);
-    eprintln!("SZ serve {}", std::mem::size_of_val(&f));
-    rt::spawn(f);
+    rt::spawn(serve(app, wire, id, place));
     Ok(response)
 }
 
