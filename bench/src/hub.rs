@@ -18,7 +18,7 @@ sender_messages_per_sec = 1000000
 sender_burst_messages = 1000000
 mailbox_messages_max = 1000000
 mailbox_bytes_max = 100000000000
-sender_mailbox_messages_max = 1000000
+mailbox_messages_per_sender_max = 1000000
 ";
 
 /// A hub process.
