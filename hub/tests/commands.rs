@@ -258,7 +258,7 @@ fn row_86_a_taken_port_ends_the_start_and_is_named() {
 }
 
 #[test]
-fn row_18_a_key_that_others_can_read_ends_the_start() {
+fn a_key_that_others_can_read_ends_the_start() {
     let folder = Folder::new();
     good(&["init", "--data", &folder.at("data"), "--domain", "example.org"]);
     fs::set_permissions(folder.path("data/hub.key"), fs::Permissions::from_mode(0o644)).unwrap();

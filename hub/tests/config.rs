@@ -371,7 +371,7 @@ fn limits_that_do_not_fit_each_other_are_told() {
 }
 
 #[test]
-fn row_17_there_is_no_default_credential() {
+fn there_is_no_default_credential() {
     assert!(Settings::default().http.operator_token.is_empty());
     assert!(Settings::development().http.operator_token.is_empty());
     assert!(Settings::default().http.operator_listen.ip().is_loopback());

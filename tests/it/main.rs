@@ -3,5 +3,6 @@
 mod faults;
 mod hostile;
 mod limits;
+mod rows;
 mod story;
 mod tidy;

@@ -84,7 +84,7 @@ async fn an_empty_operator_token_opens_nothing() {
 }
 
 #[actix_web::test]
-async fn row_17_the_public_listener_has_none_of_these_routes() {
+async fn the_public_listener_has_none_of_these_routes() {
     let hub = hub();
     for (method, path) in doors() {
         let answer = hub.ask(request(method, &path, TOKEN)).await;
