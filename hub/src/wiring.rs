@@ -191,7 +191,7 @@ fn steady_clock(stores: &Stores) -> SystemClock {
         tracing::warn!(
             behind_secs = slip.as_secs(),
             "The machine's clock is {} s behind the latest time that the mailboxes have seen, {mark}. The hub's time \
-             stands still there until the clock has caught up; set the clock",
+             goes on from there at half speed until the clock has caught up; set the clock",
             slip.as_secs()
         );
     }

@@ -42,7 +42,7 @@ fn time(stores: &Stores) -> Option<Finding> {
     let slip = clock::behind(clock::wall(), mark)?;
     Some(Finding::Bad(format!(
         "the clock is {} s behind the latest time that the mailboxes have seen ({mark}): set it; until then the hub's \
-         time stands still at that moment",
+         time goes on from that moment at half speed",
         slip.as_secs()
     )))
 }
