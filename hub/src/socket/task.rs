@@ -23,7 +23,7 @@ use crate::limits::{PROOF_RECHECK_SECS, SETTLE_SECS};
 use crate::request_id::RequestId;
 
 /// Serves one socket until it ends. `place` is held until the agent has signed in.
-pub async fn serve(app: Data<App>, mut wire: Wire, id: RequestId, place: OwnedSemaphorePermit) {
+pub async fn serve(app: Data<App>, mut wire: Box<Wire>, id: RequestId, place: OwnedSemaphorePermit) {
     // Boxed: what is needed to begin is not kept by sockets that idle.
     let ending = match Box::pin(begin(&app, &mut wire, id, place)).await {
         Ok(mut socket) => {

@@ -104,7 +104,7 @@ impl Wire {
     }
 
     /// Says why and closes.
-    pub(super) async fn close(self, ending: Ending) {
+    pub(super) async fn close(self: Box<Self>, ending: Ending) {
         if let Some(reason) = ending.frame() {
             // Nobody may be listening any more, which is what we are about to do too.
             let _closed = written(self.session.close(Some(reason))).await;

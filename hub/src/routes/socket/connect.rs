@@ -62,7 +62,7 @@ pub async fn connect(
         .map_err(|_handshake| {
             no_handshake("This path takes a WebSocket handshake (RFC 6455), version 13.")
         })?;
-    let wire = Wire::new(session, stream, frame_bytes_max, allowance);
+    let wire = Box::new(Wire::new(session, stream, frame_bytes_max, allowance));
     let id = request_id(&req).unwrap_or_else(|| app.request_ids.next());
     // The task ends with its connection, which the listener waits for when it stops.
     rt::spawn(serve(app, wire, id, place));
