@@ -8,7 +8,7 @@ DOMAIN ?= localhost:8080
 # Where the conformance programs of the protocol lie; they are not part of this repository.
 CONFORMANCE ?= ../shared/conformance
 
-.PHONY: help setup setup-test build run demo test fmt lint doc verify bench conformance clean
+.PHONY: help setup setup-test build run demo test nightly fmt lint doc verify bench conformance clean
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | column -t -s "$$(printf '\t')"
@@ -30,7 +30,12 @@ demo: setup ## Plays the whole story against a real hub and prints a transcript
 	@target/debug/aip-demo
 
 test: setup-test ## Runs every test
+	$(CARGO) build --workspace --bins --locked
 	$(CARGO) test --workspace --locked
+
+nightly: setup-test ## The fault suite in its long form: 60 rounds of SIGKILL under load
+	$(CARGO) build --workspace --bins --locked
+	AIP_FAULT_ROUNDS=60 $(CARGO) test --locked -p aip-tests --test it faults -- --nocapture
 
 fmt: ## Formats the code
 	$(CARGO) fmt --all
