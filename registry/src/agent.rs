@@ -67,7 +67,7 @@ impl Agent {
             standing: record.standing,
             quota: record.quota,
             registered_at: record.registered_at,
-            history_bytes: record.operations.iter().map(|o| o.len() as u64).sum(),
+            history_bytes: record.history_bytes(),
         })
     }
 

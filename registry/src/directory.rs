@@ -129,6 +129,16 @@ pub struct AgentRecord {
     pub registered_at: Timestamp,
 }
 
+impl AgentRecord {
+    /// Bytes of its operations.
+    pub(crate) fn history_bytes(&self) -> u64 {
+        self.operations
+            .iter()
+            .map(|operation| operation.len() as u64)
+            .sum()
+    }
+}
+
 /// What an operator changes about an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentChange {

@@ -5,6 +5,12 @@
 pub const OPERATION_WIRE_BYTES_MAX: usize = 4 * aip_protocol::limits::OPERATION_BYTES_MAX;
 /// Operations in one history. The last one that is let in beyond is a deactivation.
 pub const OPERATIONS_PER_AGENT_MAX: u64 = 1_024;
+/// Bytes of all operations of one history, in their canonical form; a deactivation is let in beyond.
+pub const HISTORY_BYTES_MAX: u64 = 1024 * 1024;
+/// Bytes of a stored history that is replayed where it was asked for; a longer one has a thread of its own.
+pub const REPLAYED_AT_ONCE_BYTES_MAX: u64 = 32 * 1024;
+/// Longer histories that are replayed at the same time: each occupies a core.
+pub const LONG_REPLAYS_MAX: usize = 1;
 /// Operations in one page of a history.
 pub const HISTORY_PAGE_OPERATIONS_MAX: u32 = 100;
 /// Agents or invites in one page of an operator's list.

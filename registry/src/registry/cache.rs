@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use aip_protocol::name::{Did, Domain};
+use aip_protocol::name::{Did, Domain, Name};
 use moka::future::Cache;
 use moka::ops::compute::{CompResult, Op};
+use tokio::sync::Semaphore;
 
 use crate::agent::Agent;
-use crate::directory::Directory;
+use crate::directory::{AgentRecord, Directory};
 use crate::error::StoreError;
-use crate::limits::{CACHE_SECS, CACHED_AGENT_BYTES};
+use crate::limits::{CACHE_SECS, CACHED_AGENT_BYTES, LONG_REPLAYS_MAX, REPLAYED_AT_ONCE_BYTES_MAX};
 
 /// The cache in front of a directory. Also remembers, as `None`, that a name is free.
 ///
@@ -21,6 +22,7 @@ pub(super) struct AgentCache {
     domain: Domain,
     directory: Arc<dyn Directory>,
     agents: Cache<Did, Option<Arc<Agent>>>,
+    long_replays: Arc<Semaphore>,
 }
 
 impl AgentCache {
@@ -34,6 +36,7 @@ impl AgentCache {
             domain,
             directory,
             agents,
+            long_replays: Arc::new(Semaphore::new(LONG_REPLAYS_MAX)),
         }
     }
 
@@ -50,11 +53,11 @@ impl AgentCache {
             if cached.is_some() {
                 return Ok(Op::Nop);
             }
-            let record = self.directory.get(&handle.name).await?;
-            let agent = record
-                .map(|record| Agent::from_record(&handle.name, &record))
-                .transpose()?;
-            Ok::<_, StoreError>(Op::Put(agent.map(Arc::new)))
+            let agent = match self.directory.get(&handle.name).await? {
+                Some(record) => Some(Arc::new(self.replay(handle.name, record).await?)),
+                None => None,
+            };
+            Ok::<_, StoreError>(Op::Put(agent))
         };
         Ok(
             match self.agents.entry_by_ref(did).and_try_compute_with(load).await? {
@@ -64,6 +67,22 @@ impl AgentCache {
                 CompResult::StillNone(_) | CompResult::Removed(_) => None,
             },
         )
+    }
+
+    /// Checks a stored history. A long one takes its time, which must not be that of whoever shares the caller's thread.
+    async fn replay(&self, name: Name, record: AgentRecord) -> Result<Agent, StoreError> {
+        if record.history_bytes() <= REPLAYED_AT_ONCE_BYTES_MAX {
+            return Agent::from_record(&name, &record);
+        }
+        let turn = Arc::clone(&self.long_replays).acquire_owned().await;
+        // The turn goes with the thread: a caller that gave up does not end it early.
+        let replay = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            Agent::from_record(&name, &record)
+        });
+        replay
+            .await
+            .unwrap_or_else(|error| Err(StoreError::Unavailable(Arc::new(error))))
     }
 
     /// How many entries there are, after what is overdue was removed.

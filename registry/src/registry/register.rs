@@ -12,7 +12,8 @@ use crate::config::Policy;
 use crate::directory::{AppendOutcome, CreateOutcome, NewAgent, NextOperation, StoredOperation};
 use crate::error::{RegistryError, StoreError, refuse};
 use crate::limits::{
-    APPEND_ATTEMPTS_MAX, OPERATION_WIRE_BYTES_MAX, OPERATIONS_PER_AGENT_MAX, SECRET_CHARS_MAX,
+    APPEND_ATTEMPTS_MAX, HISTORY_BYTES_MAX, OPERATION_WIRE_BYTES_MAX, OPERATIONS_PER_AGENT_MAX,
+    SECRET_CHARS_MAX,
 };
 use crate::secret::SecretHash;
 
@@ -224,12 +225,19 @@ impl Registry {
 
 /// Replaying a history costs time and room, so it does not grow for ever; ending it is always possible.
 fn check_room(agent: &Agent, operation: &Operation) -> Result<(), RegistryError> {
-    if operation.deactivated || agent.identity.seq() + 1 < OPERATIONS_PER_AGENT_MAX {
+    if operation.deactivated {
         return Ok(());
     }
+    let (name, limit) = if agent.identity.seq() + 1 >= OPERATIONS_PER_AGENT_MAX {
+        ("limit", OPERATIONS_PER_AGENT_MAX)
+    } else if agent.history_bytes + operation.json.to_jcs().len() as u64 > HISTORY_BYTES_MAX {
+        ("limit_bytes", HISTORY_BYTES_MAX)
+    } else {
+        return Ok(());
+    };
     let detail = "the history is full; deactivate this agent and register another one";
     Err(Refusal::new(ErrorCode::OperationInvalid, detail)
-        .with("limit", OPERATIONS_PER_AGENT_MAX)
+        .with(name, limit)
         .into())
 }
 

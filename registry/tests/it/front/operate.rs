@@ -1,12 +1,14 @@
 //! How a history grows, and that everybody sees it at once.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use aip_protocol::error::ErrorCode;
-use aip_protocol::identity::{EndpointPolicy, Operation};
+use aip_protocol::identity::{EndpointPolicy, Operation, OperationDraft};
 use aip_registry::directory::{AppendOutcome, NextOperation, StoredOperation};
-use aip_registry::limits::OPERATIONS_PER_AGENT_MAX;
+use aip_registry::limits::{HISTORY_BYTES_MAX, OPERATIONS_PER_AGENT_MAX, REPLAYED_AT_ONCE_BYTES_MAX};
 use aip_registry::{Directory, Operated, RegistryConfig, Standing};
+use futures_util::future::poll_immediate;
 use tokio::task::JoinSet;
 
 use super::{code, refused};
@@ -336,6 +338,67 @@ async fn a_full_history_can_still_be_ended() {
         .operate(&name("alice"), &ended.wire())
         .await
         .expect("ended");
+}
+
+/// Operations near their largest fill a history long before their number does: every load replays it.
+#[tokio::test]
+async fn a_history_is_bounded_in_bytes_too() {
+    let hub = Hub::open();
+    let mut alice = hub.agent("alice").await;
+    let long =
+        |draft: &mut OperationDraft| drop(draft.extra.insert("x-note", "n".repeat(15 * 1024).as_str()));
+    let mut bytes = alice.wire().len() as u64;
+    let refusal = loop {
+        let next = alice.next(hub.now(), long);
+        match hub.registry.operate(&name("alice"), &next.wire()).await {
+            Ok(_) => bytes += next.wire().len() as u64,
+            Err(error) => break error.refusal().cloned().expect("a refusal"),
+        }
+        assert!(bytes <= HISTORY_BYTES_MAX, "{bytes} bytes are in");
+        alice = next;
+    };
+    assert_eq!(refusal.code, ErrorCode::OperationInvalid);
+    assert!(
+        refusal
+            .members
+            .contains(&("limit_bytes", HISTORY_BYTES_MAX.into()))
+    );
+    assert!(
+        bytes + 16 * 1024 > HISTORY_BYTES_MAX,
+        "it is full, with {bytes} bytes"
+    );
+    let ended = alice.next(hub.now(), |draft| draft.deactivated = true);
+    hub.registry
+        .operate(&name("alice"), &ended.wire())
+        .await
+        .expect("ended");
+}
+
+/// Whoever can register can make a history that takes long to check: nobody else may wait for it.
+#[tokio::test]
+async fn a_long_history_is_replayed_beside_the_workers() {
+    let store = Arc::new(aip_registry::MemoryStore::new());
+    let hub = Hub::over(Arc::clone(&store), RegistryConfig::default());
+    let (mut long, short) = (hub.agent("alice").await, hub.agent("bob").await);
+    let mut bytes = long.wire().len() as u64;
+    while bytes <= REPLAYED_AT_ONCE_BYTES_MAX {
+        long = long.next(hub.now(), |draft| {
+            drop(draft.extra.insert("x-note", "n".repeat(15 * 1024).as_str()));
+        });
+        bytes += long.wire().len() as u64;
+        hub.registry
+            .operate(&name("alice"), &long.wire())
+            .await
+            .expect("appended");
+    }
+    // Another registry over the same store has nothing in memory yet.
+    let cold = Hub::over(store, RegistryConfig::default());
+    let quick = poll_immediate(cold.registry.resolve(&short.did)).await;
+    assert!(quick.is_some(), "a usual history does not change threads");
+    let mut load = pin!(cold.registry.resolve(&long.did));
+    assert!(poll_immediate(&mut load).await.is_none(), "the worker is free");
+    let loaded = load.await.expect("resolved").expect("alice");
+    assert_eq!(loaded.identity.head_hash(), long.identity.head_hash());
 }
 
 #[tokio::test]
