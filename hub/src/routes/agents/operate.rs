@@ -1,6 +1,7 @@
 //! `POST /api/v1/agents/{name}/operations`: the next operation of a history: new keys, another route, the end (§3).
 
 use actix_web::{HttpRequest, HttpResponse, web};
+use aip_protocol::identity::Identity;
 use aip_protocol::json::Json;
 use aip_registry::Operated;
 use aip_registry::limits::OPERATION_WIRE_BYTES_MAX;
@@ -66,18 +67,25 @@ pub async fn operate(
     )
     .await?;
     let (mut response, agent) = match app.registry.operate(&name, &body).await? {
-        Operated::Appended(agent) => (HttpResponse::Created(), agent),
+        Operated::Appended(agent) => {
+            end_sessions(&app, &agent.identity);
+            (HttpResponse::Created(), agent)
+        }
+        // Anyone can send an operation that was appended before: it ends nothing.
         Operated::Same(agent) => (HttpResponse::Ok(), agent),
     };
     let identity = &agent.identity;
-    if identity.is_deactivated() || !identity.head().revoked.is_empty() {
-        // Who signed in with what is no longer good must not stay; the others sign in again.
-        let mailbox = MailboxId::of(identity.did());
-        app.presence.close_agent(&mailbox, CloseReason::Unauthenticated);
-    }
     Ok(response.json(OperateAnswer {
         did: identity.did().to_string(),
         history: identity.summary(),
         deactivated: identity.is_deactivated(),
     }))
+}
+
+/// Who signed in with what is no longer good must not stay; the others sign in again.
+fn end_sessions(app: &App, identity: &Identity) {
+    if identity.is_deactivated() || !identity.head().revoked.is_empty() {
+        let mailbox = MailboxId::of(identity.did());
+        app.presence.close_agent(&mailbox, CloseReason::Unauthenticated);
+    }
 }

@@ -2,6 +2,10 @@
 
 use actix_web::test::TestRequest;
 use aip_protocol::clock::Clock as _;
+use aip_protocol::multikey::SigningKey;
+use aip_relay::inbox::Join;
+use aip_relay::mailbox::MailboxId;
+use aip_relay::session::SessionId;
 
 use crate::config::Registration;
 use crate::testing::TestHub;
@@ -101,6 +105,33 @@ async fn an_operation_moves_the_head() {
             .status,
         200
     );
+}
+
+/// A history is public: whoever posts its head again must not end the sessions of its agent.
+#[actix_web::test]
+async fn a_revocation_ends_sessions_and_its_repetition_does_not() {
+    let hub = TestHub::new();
+    let mut agent = hub.registered("alice").await;
+    let mailbox = MailboxId::of(&agent.did);
+    let join = |number| Join {
+        session: SessionId::from_random(number),
+        share: false,
+        credit: 1,
+    };
+    let (app, did) = (&hub.hub.app, agent.did.clone());
+    let _before = app.inbox.join(did.clone(), join(1)).await.unwrap();
+    let operation = agent.next(hub.clock.now(), |draft| {
+        let fresh = SigningKey::from_seed([9; 32]);
+        let dropped = std::mem::replace(&mut draft.keys.signing, vec![fresh.public().clone()]);
+        draft.revoked = dropped.iter().map(ToString::to_string).collect();
+    });
+    let path = "/api/v1/agents/alice/operations";
+    assert_eq!(hub.post(path, operation.clone()).await.status, 201);
+    assert!(!app.presence.is_connected(&mailbox));
+
+    let _after = app.inbox.join(did, join(2)).await.unwrap();
+    assert_eq!(hub.post(path, operation).await.status, 200);
+    assert!(app.presence.is_connected(&mailbox));
 }
 
 #[actix_web::test]
