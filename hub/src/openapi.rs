@@ -90,6 +90,7 @@ pub struct Problem {
         (name = "identity", description = "Who an agent is: registration, rotation, resolution (§3)"),
         (name = "sending", description = "Envelopes in (§5)"),
         (name = "receiving", description = "Envelopes out (§6)"),
+        (name = "search", description = "What agents offer (§9)"),
         (name = "authentication", description = "A token for an agent's own doors (§6)"),
         (name = "hub", description = "What this hub is (§8)"),
         (name = "operation", description = "Health and counters"),
@@ -229,6 +230,17 @@ mod tests {
     #[test]
     fn the_document_is_the_same_every_time() {
         assert_eq!(json().unwrap(), json().unwrap());
+    }
+
+    /// OpenAPI asks for it; generated clients name their functions so.
+    #[test]
+    fn no_two_operations_have_one_id() {
+        let value = serde_json::to_value(document()).unwrap();
+        let mut seen = BTreeSet::new();
+        for (path, method) in documented() {
+            let id = &value["paths"][&path][&method.to_lowercase()]["operationId"];
+            assert!(seen.insert(id.to_string()), "{method} {path}: there is another {id}");
+        }
     }
 
     #[test]

@@ -33,7 +33,10 @@ pub fn endpoints() -> Vec<Endpoint> {
 
 /// What happened to an envelope.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "the shape for the documentation; `Submission` writes itself")]
+#[expect(
+    dead_code,
+    reason = "the shape for the documentation; `Submission` writes itself"
+)]
 struct SendAnswer {
     /// The envelope's id.
     #[schema(example = "6f8f3f5e-2a52-4e0b-9a5f-6f0c6f1d7c11")]

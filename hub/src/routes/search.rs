@@ -70,9 +70,16 @@ impl Search {
             "price_min" | "price_max" => decimal(value),
             "currency" => value.len() == 3 && value.bytes().all(|byte| byte.is_ascii_uppercase()),
             "available" => matches!(value, "true" | "false"),
-            "trust_min" => decimal(value) && value.parse::<f64>().is_ok_and(|trust| (0.0..=1.0).contains(&trust)),
+            "trust_min" => {
+                decimal(value)
+                    && value
+                        .parse::<f64>()
+                        .is_ok_and(|trust| (0.0..=1.0).contains(&trust))
+            }
             "domain" => Domain::parse(value).is_ok(),
-            "limit" => value.parse::<u64>().is_ok_and(|limit| (1..=SEARCH_LIMIT_MAX).contains(&limit)),
+            "limit" => value
+                .parse::<u64>()
+                .is_ok_and(|limit| (1..=SEARCH_LIMIT_MAX).contains(&limit)),
             // No page was ever handed out, so no cursor is one of ours.
             _ => return Err(Refusal::new(ErrorCode::CursorInvalid, CURSOR).into()),
         };
@@ -95,7 +102,8 @@ const CURSOR: &str = "This hub handed out no such cursor; begin again without on
 
 /// Plain digits with an optional fraction.
 fn decimal(text: &str) -> bool {
-    let digits = |part: &str| !part.is_empty() && part.len() <= 18 && part.bytes().all(|byte| byte.is_ascii_digit());
+    let digits =
+        |part: &str| !part.is_empty() && part.len() <= 18 && part.bytes().all(|byte| byte.is_ascii_digit());
     match text.split_once('.') {
         Some((whole, fraction)) => digits(whole) && digits(fraction),
         None => digits(text),
@@ -106,7 +114,9 @@ fn invalid(name: &'static str) -> ApiError {
     let form = match name {
         "q" => format!("at most {SEARCH_QUERY_BYTES_MAX} bytes of text"),
         "kind" => format!("one of {}", KINDS.join(", ")),
-        "price_min" | "price_max" => "plain decimal digits with an optional fraction, such as 12.50".to_owned(),
+        "price_min" | "price_max" => {
+            "plain decimal digits with an optional fraction, such as 12.50".to_owned()
+        }
         "currency" => "three upper-case letters, such as EUR".to_owned(),
         "available" => "true or false".to_owned(),
         "trust_min" => "a number from 0 to 1, such as 0.5".to_owned(),

@@ -16,7 +16,13 @@ pub(super) fn render(document: &Value) -> String {
         .prose(text(&document["info"], "description"))
         .raw(" The same for tools: ");
     html.link("/openapi.json", "openapi.json").raw(".</p>\n");
-    for tag in document["tags"].as_array().into_iter().flatten() {
+    let tags = || document["tags"].as_array().into_iter().flatten();
+    html.raw("<ul class=\"contents\">\n");
+    for tag in tags() {
+        contents(&mut html, document, tag);
+    }
+    html.raw("</ul>\n");
+    for tag in tags() {
         section(&mut html, document, tag);
     }
     html.element("h2", "Objects");
@@ -32,24 +38,55 @@ pub(super) fn render(document: &Value) -> String {
     Page::new("API", html).render()
 }
 
+/// One line for a tag, with a link to each of its operations.
+fn contents(html: &mut Html, document: &Value, tag: &Value) {
+    let name = text(tag, "name");
+    html.raw("<li>").text(&capitalised(name)).raw(": ");
+    for (at, (method, path, operation)) in operations(document, name).enumerate() {
+        if at > 0 {
+            html.raw(" · ");
+        }
+        html.link(&format!("#{}", anchor(method, path)), text(operation, "summary"));
+    }
+    html.raw("</li>\n");
+}
+
 fn section(html: &mut Html, document: &Value, tag: &Value) {
     let name = text(tag, "name");
     html.element("h2", &capitalised(name))
         .raw("<p>")
         .prose(text(tag, "description"))
         .raw("</p>\n");
-    for (path, item) in object(&document["paths"]) {
-        for method in METHODS {
-            let operation = &item[*method];
-            if at(operation, "/tags/0") == name {
-                operation_of(html, method, path, operation);
-            }
-        }
+    for (method, path, operation) in operations(document, name) {
+        operation_of(html, method, path, operation);
     }
 }
 
+/// The operations of a tag, by path.
+fn operations<'a>(document: &'a Value, tag: &'a str) -> impl Iterator<Item = (&'a str, &'a str, &'a Value)> {
+    let of_path = |(path, item): (&'a String, &'a Value)| {
+        METHODS
+            .iter()
+            .map(move |method| (*method, path.as_str(), &item[*method]))
+    };
+    object(&document["paths"])
+        .flat_map(of_path)
+        .filter(move |(_, _, operation)| at(operation, "/tags/0") == tag)
+}
+
+/// Where an operation stands on the page.
+fn anchor(method: &str, path: &str) -> String {
+    let words = path
+        .split(|character: char| !character.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty());
+    let words: Vec<&str> = std::iter::once(method).chain(words).collect();
+    words.join("-")
+}
+
 fn operation_of(html: &mut Html, method: &str, path: &str, operation: &Value) {
-    html.raw("<h3><code>")
+    html.raw("<h3 id=\"")
+        .text(&anchor(method, path))
+        .raw("\"><code>")
         .text(&method.to_uppercase())
         .raw(" ")
         .text(path)
@@ -69,8 +106,11 @@ fn operation_of(html: &mut Html, method: &str, path: &str, operation: &Value) {
     if operation["requestBody"].is_object() {
         html.raw("<p>Body: ");
         content(html, &operation["requestBody"]);
-        html.prose(text(&operation["requestBody"], "description"))
-            .raw("</p>\n");
+        let description = text(&operation["requestBody"], "description");
+        if !description.is_empty() {
+            html.raw(". ").prose(description);
+        }
+        html.raw("</p>\n");
     }
     responses(html, operation);
 }
@@ -111,10 +151,12 @@ fn responses(html: &mut Html, operation: &Value) {
 
 /// The media types of a body or an answer, each with its object.
 fn content(html: &mut Html, holder: &Value) {
-    for (media_type, content) in object(&holder["content"]) {
+    for (at, (media_type, content)) in object(&holder["content"]).enumerate() {
+        if at > 0 {
+            html.raw(", or ");
+        }
         html.raw("<code>").text(media_type).raw("</code> ");
         type_of(html, &content["schema"]);
-        html.raw(" ");
     }
 }
 
@@ -200,8 +242,13 @@ mod tests {
     fn every_operation_and_every_object_is_on_the_page() {
         let document = serde_json::to_value(crate::openapi::document()).unwrap();
         let page = render(&document);
+        let mut anchors = std::collections::BTreeSet::new();
         for (path, item) in object(&document["paths"]) {
             for method in item.as_object().unwrap().keys() {
+                let anchor = anchor(method, path);
+                assert!(page.contains(&format!("<h3 id=\"{anchor}\">")), "{anchor}");
+                assert!(page.contains(&format!("<a href=\"#{anchor}\">")), "{anchor}");
+                assert!(anchors.insert(anchor), "two of {method} {path}");
                 assert!(
                     page.contains(&format!("<code>{} {path}</code>", method.to_uppercase())),
                     "{method} {path}"

@@ -14,6 +14,7 @@ use crate::throttle::Cost;
 #[utoipa::path(
     post,
     path = "/api/v1/search",
+    operation_id = "search_by_body",
     tag = "search",
     summary = "Search listings, parameters in the body",
     description = "The members are the parameters of the query form, as text, whole numbers or booleans. Write a \
@@ -42,7 +43,10 @@ pub async fn search(
     for (member, value) in members.iter() {
         let name = PARAMETERS.iter().find(|known| **known == member).ok_or_else(|| {
             let known = PARAMETERS.join(", ");
-            Refusal::new(ErrorCode::ParameterUnknown, format!("A member is not known here. Known are: {known}."))
+            Refusal::new(
+                ErrorCode::ParameterUnknown,
+                format!("A member is not known here. Known are: {known}."),
+            )
         })?;
         search.take(name, text(value).ok_or_else(|| invalid(name))?.as_str())?;
     }

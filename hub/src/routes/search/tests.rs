@@ -7,15 +7,26 @@ use crate::testing::TestHub;
 #[actix_web::test]
 async fn a_hub_without_a_catalog_says_so() {
     let hub = TestHub::new();
-    for path in ["/api/v1/search", "/api/v1/search?q=iphone&kind=product&price_max=12.50&limit=100&trust_min=0.5"] {
+    for path in [
+        "/api/v1/search",
+        "/api/v1/search?q=iphone&kind=product&price_max=12.50&limit=100&trust_min=0.5",
+    ] {
         let answer = hub.get(path).await;
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
         assert_eq!(answer.json()["results"], json!([]));
         assert_eq!(answer.json()["next_cursor"], json!(null));
         assert_eq!(answer.json()["degraded"], json!(["fts", "semantic"]));
     }
-    let answer = hub.post("/api/v1/search", json!({ "q": "((a", "limit": 5, "available": true }).to_string()).await;
-    assert_eq!((answer.status.as_u16(), answer.json()["query"].clone()), (200, json!("((a")));
+    let answer = hub
+        .post(
+            "/api/v1/search",
+            json!({ "q": "((a", "limit": 5, "available": true }).to_string(),
+        )
+        .await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.json()["query"].clone()),
+        (200, json!("((a"))
+    );
 }
 
 #[actix_web::test]
@@ -39,7 +50,11 @@ async fn parameters_out_of_form_are_refused() {
         ("cursor=abc", "cursor_invalid"),
     ] {
         let answer = hub.get(&format!("/api/v1/search?{query}")).await;
-        assert_eq!((answer.status.as_u16(), answer.code()), (400, code.to_owned()), "{query}");
+        assert_eq!(
+            (answer.status.as_u16(), answer.code()),
+            (400, code.to_owned()),
+            "{query}"
+        );
     }
     for (body, code) in [
         (r#"{"q":[]}"#, "parameter_invalid"),
@@ -49,6 +64,10 @@ async fn parameters_out_of_form_are_refused() {
         ("[]", "parameter_invalid"),
     ] {
         let answer = hub.post("/api/v1/search", body.to_owned()).await;
-        assert_eq!((answer.status.as_u16(), answer.code()), (400, code.to_owned()), "{body}");
+        assert_eq!(
+            (answer.status.as_u16(), answer.code()),
+            (400, code.to_owned()),
+            "{body}"
+        );
     }
 }
