@@ -3,6 +3,7 @@
 mod faults;
 mod hostile;
 mod limits;
+mod pages;
 mod rows;
 mod story;
 mod tidy;

@@ -50,6 +50,17 @@ impl Vitals {
             .sum()
     }
 
+    /// The sum of the counters of a name that have this label, written as `name="value"`.
+    #[must_use]
+    pub fn count_labelled(&self, name: &str, label: &str) -> f64 {
+        let wanted = |key: &str| key.split('{').next() == Some(name) && key.contains(label);
+        self.counters
+            .iter()
+            .filter(|(key, _)| wanted(key))
+            .map(|(_, value)| value)
+            .sum()
+    }
+
     /// Answers of the HTTP side with a status of 500 and more; but not 501, with which the resolution of DIDs answers to
     /// other methods (W3C DID Resolution).
     #[must_use]
