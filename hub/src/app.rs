@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::{Secret, Settings};
 use crate::cors::Origins;
-use crate::extract::BodyPace;
+use crate::extract::{BodyPace, BodyRoom};
 use crate::front::Failures;
 use crate::metrics::Metrics;
 use crate::request_id::RequestIds;
@@ -96,6 +96,8 @@ pub struct App {
     pub failures: Failures,
     /// Limits per network address.
     pub throttle: Throttle,
+    /// The memory for bodies.
+    pub bodies: BodyRoom,
     /// Web pages that may call this hub.
     pub origins: Origins,
     /// The pages and the OpenAPI document.
@@ -120,6 +122,7 @@ impl App {
         Ok(Self {
             public_url: settings.public_url(),
             throttle: Throttle::new(&settings),
+            bodies: BodyRoom::for_bodies_of(settings.relay.batch_bytes_max),
             origins: Origins::new(&settings.http.allowed_origins),
             answers: Answers::new(settings.registry.cache_agents_max),
             discovery: Discovery::default(),

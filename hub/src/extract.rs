@@ -16,12 +16,16 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::limits::{DRAINED_BYTES_MAX, SMALL_BODY_BYTES_MAX};
+use crate::limits::{DRAINED_BYTES_MAX, SMALL_BODY_BYTES_MAX, UNAVAILABLE_RETRY_SECS};
 use crate::request_id::RequestId;
 use crate::routes::Template;
+use room::Share;
 
 mod query;
+mod room;
+
 pub use query::Query;
+pub use room::BodyRoom;
 
 /// The media types of a JSON body.
 pub const JSON: &[&str] = &["application/json"];
@@ -74,8 +78,9 @@ impl BodyPace {
 /// Reads a whole body.
 ///
 /// # Errors
-/// 415 `encoding_unsupported` for a `Content-Encoding`, 413 with the limit's code, and 400 `json_invalid` for a
-/// body that ends early, is not well-formed chunks, or is too slow.
+/// 415 `encoding_unsupported` for a `Content-Encoding`, 413 with the limit's code, 400 `json_invalid` for a body that
+/// ends early, is not well-formed chunks, or is too slow, and 429 `rate_limited` where the bodies of other requests have
+/// all the room.
 pub async fn read_body(
     app: &App,
     req: &HttpRequest,
@@ -87,11 +92,12 @@ pub async fn read_body(
         pace: app.body_pace(),
         began: Instant::now(),
         received: 0,
+        share: app.bodies.share(),
     };
     let refusal = match refused_by_head(req, limit) {
         Some(refusal) => refusal,
         None => match reader.collect(limit.bytes).await? {
-            Some(body) => return Ok(body),
+            Some(body) => return Ok(reader.share.keep_with(body)),
             None => limit.refusal(),
         },
     };
@@ -165,6 +171,7 @@ struct Reader {
     pace: BodyPace,
     began: Instant,
     received: usize,
+    share: Share,
 }
 
 impl Reader {
@@ -189,6 +196,7 @@ impl Reader {
         let Some(first) = self.chunk().await? else {
             return Ok(Some(Bytes::new()));
         };
+        self.take_room()?;
         let Some(second) = self.chunk().await? else {
             return Ok((first.len() <= bytes_max).then_some(first));
         };
@@ -198,10 +206,21 @@ impl Reader {
             if self.received > bytes_max {
                 return Ok(None);
             }
+            self.take_room()?;
             body.extend_from_slice(&chunk);
             next = self.chunk().await?;
         }
         Ok(Some(body.freeze()))
+    }
+
+    /// Room for what was received so far.
+    fn take_room(&mut self) -> Result<(), ApiError> {
+        if self.share.grow_to(self.received) {
+            return Ok(());
+        }
+        let detail = "Too many large bodies are on their way to this hub. Wait for the time in Retry-After.";
+        let refusal = Refusal::new(ErrorCode::RateLimited, detail).retry_after(UNAVAILABLE_RETRY_SECS);
+        Err(ApiError::from(refusal).closing())
     }
 
     /// Reads on and forgets: a caller that is still sending would otherwise see a reset instead of the answer.

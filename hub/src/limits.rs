@@ -3,6 +3,12 @@
 /// Bytes of a refused body that are still read and thrown away, so that the caller gets to read the answer.
 pub const DRAINED_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// Bytes of the bodies of all requests together, or four of the largest body, if that is more.
+pub const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// Bytes of each body that do not count towards [`BODIES_BYTES_MAX`].
+pub const BODY_FREE_BYTES: usize = 16 * 1024;
+
 /// Bytes of a JSON body that is no envelope and no operation (authentication, administration).
 pub const SMALL_BODY_BYTES_MAX: usize = 16 * 1024;
 

@@ -1,8 +1,11 @@
 //! Queries, paces and segments without a server; bodies are tested through it in `server/tests.rs`.
 
 use actix_web::test::TestRequest;
+use futures_util::stream;
 
 use super::*;
+use crate::limits::{BODIES_BYTES_MAX, BODY_FREE_BYTES};
+use crate::testing::TestHub;
 
 fn request(uri: &str) -> HttpRequest {
     TestRequest::with_uri(uri)
@@ -117,4 +120,38 @@ fn a_bearer_token_is_found() {
     assert_eq!(bearer(&with("bearer abc")), Some("abc"));
     assert_eq!(bearer(&with("Basic abc")), None);
     assert_eq!(bearer(&TestRequest::default().to_http_request()), None);
+}
+
+/// Reads a body of so many bytes, which comes in two pieces.
+async fn read(app: &App, bytes: usize) -> Result<Bytes, ErrorCode> {
+    let half = Bytes::from(vec![b' '; bytes / 2]);
+    let pieces = stream::iter([half.clone(), half].map(Ok::<_, PayloadError>));
+    let request = TestRequest::post().to_http_request();
+    let payload = web::Payload::from_request(&request, &mut dev::Payload::from(pieces.boxed_local()));
+    read_body(app, &request, payload.await.unwrap(), BodyLimit::new(bytes))
+        .await
+        .map_err(|error| error.code())
+}
+
+/// Thousands of connections that each hold a few MiB would be more than a machine has.
+#[actix_web::test]
+async fn row_83_the_bodies_of_all_requests_are_bounded_together() {
+    let app = TestHub::new().hub.app;
+    let body = read(&app, BODY_FREE_BYTES + 20).await.unwrap();
+    assert_eq!(
+        app.bodies.taken_bytes(),
+        20,
+        "it is held as long as its bytes are"
+    );
+
+    let mut others = app.bodies.share();
+    assert!(others.grow_to(BODY_FREE_BYTES + BODIES_BYTES_MAX - 20));
+    assert_eq!(
+        read(&app, BODY_FREE_BYTES + 20).await,
+        Err(ErrorCode::RateLimited)
+    );
+    assert_eq!(read(&app, BODY_FREE_BYTES).await.unwrap().len(), BODY_FREE_BYTES);
+    drop((body, others));
+    assert_eq!(app.bodies.taken_bytes(), 0);
+    read(&app, BODY_FREE_BYTES + 20).await.unwrap();
 }
