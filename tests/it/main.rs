@@ -1,4 +1,11 @@
 //! All integration tests, in one binary: the real hub from outside, and the rules of the house.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test is to panic, and so are its helpers"
+)]
 
 mod faults;
 mod hostile;

@@ -185,6 +185,20 @@ impl History {
         times.values().filter(|times| **times > 1).count()
     }
 
+    /// What happened, in one line.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        format!(
+            "{} events; sends: {} taken, {} known before, {} refused, {} open; {} messages came more than once",
+            self.len(),
+            self.count(Outcome::Ok),
+            self.count(Outcome::Duplicate),
+            self.count(Outcome::Refused),
+            self.count(Outcome::Unknown),
+            self.redelivered()
+        )
+    }
+
     /// Writes it down, one JSON object a line.
     ///
     /// # Errors
@@ -342,10 +356,10 @@ fn in_order(events: &[Event]) -> Vec<Violation> {
                     first_offers.remove(id.as_str());
                 }
             }
-            Event::Apply { to, id, epoch, seq } if first_offers.contains(id.as_str()) => {
-                if !rises(&mut applied, (to, epoch), *seq) {
-                    found.push(Violation::AppliedOutOfOrder(id.clone()));
-                }
+            Event::Apply { to, id, epoch, seq }
+                if first_offers.contains(id.as_str()) && !rises(&mut applied, (to, epoch), *seq) =>
+            {
+                found.push(Violation::AppliedOutOfOrder(id.clone()));
             }
             _ => {}
         }

@@ -64,7 +64,7 @@ impl fmt::Display for StartFailure {
 impl std::error::Error for StartFailure {}
 
 /// How long a hub may take to say that it is ready: generous, since the machine may be busy.
-const READY_WITHIN: Duration = Duration::from_secs(60);
+const READY_WITHIN: Duration = Duration::from_mins(1);
 
 impl TestHub {
     /// Starts a development hub and waits until it is ready.

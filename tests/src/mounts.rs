@@ -47,18 +47,18 @@ impl Mount {
     /// # Errors
     /// Why it cannot be had.
     pub fn ext4(mebibytes: u32) -> Result<Self, Skip> {
+        let failed = |error: std::io::Error| Skip(error.to_string());
+        let folder = folder()?;
+        let image = folder.path().join("image");
+        let file = std::fs::File::create(&image).map_err(failed)?;
+        file.set_len(u64::from(mebibytes) * 1024 * 1024).map_err(failed)?;
+        run("mkfs.ext4", &["-q", &image.display().to_string()])?;
         let mut mount = Self {
-            folder: folder()?,
-            image: None,
+            folder,
+            image: Some(image),
             mounted: false,
         };
-        let image = mount.folder.path().join("image");
-        let file = std::fs::File::create(&image).map_err(|error| Skip(error.to_string()))?;
-        file.set_len(u64::from(mebibytes) * 1024 * 1024)
-            .map_err(|error| Skip(error.to_string()))?;
-        run("mkfs.ext4", &["-q", &image.display().to_string()])?;
-        std::fs::create_dir(mount.path()).map_err(|error| Skip(error.to_string()))?;
-        mount.image = Some(image);
+        std::fs::create_dir(mount.path()).map_err(failed)?;
         mount.mount_image()?;
         Ok(mount)
     }
@@ -119,21 +119,32 @@ impl Drop for Mount {
     }
 }
 
-/// Writes zeroes to `file` until the disk has no room; stays within the size of the file systems above.
+/// Writes zeroes to `file` until `leave` bytes are free beside it; 0 goes on to the very end.
 ///
 /// # Errors
-/// The file cannot be made.
-pub fn fill(file: &Path, mut enough: impl FnMut() -> bool) -> std::io::Result<()> {
+/// The file cannot be made, or nobody tells how much is free.
+pub fn fill(file: &Path, leave: u64) -> std::io::Result<()> {
     use std::io::Write as _;
-    const STEP: usize = 64 * 1024;
-    const STEPS_MAX: usize = 4096;
-    let mut file = std::fs::File::create(file)?;
-    for _ in 0..STEPS_MAX {
-        if enough() || file.write_all(&[0; STEP]).is_err() {
+    let step = [0; 8 * 1024];
+    let mut target = std::fs::File::create(file)?;
+    let free = free_bytes(file).ok_or_else(|| std::io::Error::other("df tells nothing"))?;
+    for _ in 0..free.saturating_sub(leave).div_ceil(step.len() as u64) {
+        if target.write_all(&step).is_err() {
             break;
         }
     }
     Ok(())
+}
+
+/// As `df` says it.
+fn free_bytes(path: &Path) -> Option<u64> {
+    let output = Command::new("df")
+        .args(["-B1", "--output=avail"])
+        .arg(path)
+        .output()
+        .ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    text.lines().nth(1)?.trim().parse().ok()
 }
 
 fn folder() -> Result<TempDir, Skip> {

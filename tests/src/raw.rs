@@ -99,7 +99,7 @@ impl Request {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.target);
-        let mut push = |name: &str, value: &str| head.push_str(&format!("{name}: {value}\r\n"));
+        let mut push = |name: &str, value: &str| head.extend([name, ": ", value, "\r\n"]);
         if !self
             .fields
             .iter()

@@ -46,21 +46,7 @@ pub async fn play(say: impl Fn(&str)) -> Result<()> {
     say("bob goes offline.");
 
     let bodies = bodies()?;
-    let mut sealed = Vec::new();
-    for body in &bodies {
-        sealed.push(
-            alice
-                .seal(&Draft::new(&bob_handle, body.clone()).kind("aip.commerce.offer.response"))
-                .await?,
-        );
-    }
-    say(&format!(
-        "alice seals {} capability records, one message each, and one of {} KiB: {} bytes on the wire.",
-        bodies.len() - 1,
-        LARGE_BYTES / 1024,
-        sealed.iter().map(|s| s.wire().len()).sum::<usize>()
-    ));
-
+    let sealed = seal_all(&alice, &bob_handle, &bodies, &say).await?;
     send_through_a_crash(&mut hub, &alice, &sealed, &say).await?;
     receive_all(&hub, &bob, &bodies, &say).await?;
 
@@ -77,14 +63,40 @@ pub async fn play(say: impl Fn(&str)) -> Result<()> {
         sealed.len()
     ));
 
+    rotate_and_receive(&hub, &alice, &bob, &say).await?;
+    say("Nothing acknowledged was lost, nothing was delivered twice.");
+    Ok(())
+}
+
+async fn seal_all(
+    alice: &Client,
+    to: &str,
+    bodies: &[Content],
+    say: &impl Fn(&str),
+) -> Result<Vec<SealedEnvelope>> {
+    let mut sealed = Vec::new();
+    for body in bodies {
+        let draft = Draft::new(to, body.clone()).kind("aip.commerce.offer.response");
+        sealed.push(alice.seal(&draft).await?);
+    }
+    say(&format!(
+        "alice seals {} capability records, one message each, and one of {} KiB: {} bytes on the wire.",
+        bodies.len() - 1,
+        LARGE_BYTES / 1024,
+        sealed.iter().map(|s| s.wire().len()).sum::<usize>()
+    ));
+    Ok(sealed)
+}
+
+async fn rotate_and_receive(hub: &TestHub, alice: &Client, bob: &Client, say: &impl Fn(&str)) -> Result<()> {
     bob.rotate(Rotation {
         rotation_key: true,
         ..Rotation::default()
     })
     .await?;
     say("bob rotates all his keys.");
-    alice.send(&Draft::text(&bob_handle, "Still you, bob?")).await?;
-    let message = receive(&hub, &bob, 1).await?.pop().context("nothing arrived")?;
+    alice.send(&Draft::text(did(bob), "Still you, bob?")).await?;
+    let message = receive(hub, bob, 1).await?.pop().context("nothing arrived")?;
     ensure!(
         message.content.as_text() == Some("Still you, bob?"),
         "another message arrived"
@@ -93,7 +105,6 @@ pub async fn play(say: impl Fn(&str)) -> Result<()> {
         "The next message arrives as number {}, and opens: {:?}",
         message.seq, "Still you, bob?"
     ));
-    say("Nothing acknowledged was lost, nothing was delivered twice.");
     Ok(())
 }
 

@@ -162,15 +162,17 @@ impl Socket {
 #[must_use]
 pub fn ws_frame(head: u8, length: u64, payload: &[u8]) -> Vec<u8> {
     const MASKED: u8 = 0x80;
+    const TWO_BYTES: u8 = 126;
+    const EIGHT_BYTES: u8 = 127;
     let mut frame = vec![head];
     match (u8::try_from(length), u16::try_from(length)) {
         (Ok(small @ 0..=125), _) => frame.push(MASKED | small),
         (_, Ok(middle)) => {
-            frame.push(MASKED | 126);
+            frame.push(MASKED | TWO_BYTES);
             frame.extend_from_slice(&middle.to_be_bytes());
         }
         _ => {
-            frame.push(MASKED | 127);
+            frame.push(MASKED | EIGHT_BYTES);
             frame.extend_from_slice(&length.to_be_bytes());
         }
     }

@@ -18,7 +18,7 @@ async fn row_44_nothing_acknowledged_is_lost_when_the_hub_is_killed() -> Result<
     let mut hub = TestHub::start_with(roomy(""));
     let load = Load::start(&hub, seed).await?;
     for _ in 0..rounds() {
-        load.progress(chance.random_range(20..200)).await;
+        load.progress(chance.random_range(20..600)).await;
         tokio::time::sleep(Duration::from_micros(chance.random_range(0..20_000))).await;
         tokio::task::block_in_place(|| hub.kill());
         if chance.random_ratio(1, 3) {

@@ -1,6 +1,5 @@
 //! Load: agents that send in every way there is, and agents that receive in lives that end without a goodbye.
 
-use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +30,9 @@ const RECIPIENTS: usize = 3;
 /// Older than any hub accepts.
 const STALE: Duration = Duration::from_mins(20);
 /// The longest life of a recipient.
-const LIFE_MILLIS_MAX: u64 = 1_500;
+const LIFE_MILLIS_MAX: u64 = 600;
+/// The longest time that a message is in hand before its effect.
+const IN_HAND_MICROS_MAX: u64 = 2_000;
 
 /// Agents at work.
 pub(super) struct Load {
@@ -262,14 +263,14 @@ impl Recipient {
                 .worker_threads(1)
                 .enable_all()
                 .build()?;
-            let ended = runtime.block_on(self.live(span, stop.clone()));
+            let ended = runtime.block_on(self.live(span, &mut chance, stop.clone()));
             runtime.shutdown_background();
             ended?;
         }
         Ok(())
     }
 
-    async fn live(&self, span: Duration, stop: watch::Receiver<bool>) -> Result<()> {
+    async fn live(&self, span: Duration, chance: &mut StdRng, stop: watch::Receiver<bool>) -> Result<()> {
         let client = Client::builder(&self.hub)
             .key_file(KeyFile::at(self.folder.join("agent.key")))?
             .backoff(QUICK)
@@ -277,7 +278,7 @@ impl Recipient {
         let ledger = Arc::new(self.open_ledger().await?);
         let listener = client.listen(ledger, options());
         tokio::select! {
-            ended = self.work(listener, stop) => ended,
+            ended = self.work(listener, chance, stop) => ended,
             () = tokio::time::sleep(span) => Ok(()),
         }
     }
@@ -298,7 +299,12 @@ impl Recipient {
             .context("the inbox stays locked")?
     }
 
-    async fn work(&self, mut listener: Listener, stop: watch::Receiver<bool>) -> Result<()> {
+    async fn work(
+        &self,
+        mut listener: Listener,
+        chance: &mut StdRng,
+        stop: watch::Receiver<bool>,
+    ) -> Result<()> {
         loop {
             let message = match next(&mut listener, stop.clone()).await {
                 Some(Ok(message)) => message,
@@ -309,7 +315,7 @@ impl Recipient {
             };
             self.history.push(Event::delivered(&message));
             // Time in which a life may end with the message in hand.
-            tokio::task::yield_now().await;
+            tokio::time::sleep(Duration::from_micros(chance.random_range(0..IN_HAND_MICROS_MAX))).await;
             listener.ack(&message).await?;
         }
         listener.close().await;
@@ -318,15 +324,13 @@ impl Recipient {
 }
 
 /// The next message; `None` when it is time to stop.
-fn next(
+async fn next(
     listener: &mut Listener,
     mut stop: watch::Receiver<bool>,
-) -> impl Future<Output = Option<aip_client::Result<aip_client::Incoming>>> {
-    async move {
-        tokio::select! {
-            biased;
-            message = listener.next() => Some(message),
-            _ = stop.wait_for(|stop| *stop) => None,
-        }
+) -> Option<aip_client::Result<aip_client::Incoming>> {
+    tokio::select! {
+        biased;
+        message = listener.next() => Some(message),
+        _ = stop.wait_for(|stop| *stop) => None,
     }
 }

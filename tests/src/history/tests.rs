@@ -235,7 +235,9 @@ fn changed_bytes_are_found() {
 fn what_the_recorder_counts() {
     let history = History::default();
     assert!(history.is_empty());
-    good().into_iter().for_each(|event| history.push(event));
+    for event in good() {
+        history.push(event);
+    }
     assert_eq!(
         (
             history.len(),
@@ -250,7 +252,9 @@ fn what_the_recorder_counts() {
 #[test]
 fn a_history_is_saved_line_by_line() {
     let history = History::default();
-    good().into_iter().for_each(|event| history.push(event));
+    for event in good() {
+        history.push(event);
+    }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("history.jsonl");
     history.save(&path).unwrap();
