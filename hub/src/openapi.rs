@@ -239,7 +239,10 @@ mod tests {
         let mut seen = BTreeSet::new();
         for (path, method) in documented() {
             let id = &value["paths"][&path][&method.to_lowercase()]["operationId"];
-            assert!(seen.insert(id.to_string()), "{method} {path}: there is another {id}");
+            assert!(
+                seen.insert(id.to_string()),
+                "{method} {path}: there is another {id}"
+            );
         }
     }
 

@@ -31,24 +31,51 @@ pub fn endpoints() -> Vec<Endpoint> {
     ]
 }
 
-/// What happened to an envelope.
-#[derive(ToSchema)]
+/// One envelope, or an array of them.
+#[derive(ToSchema, Serialize)]
+#[serde(untagged)]
 #[expect(
     dead_code,
-    reason = "the shape for the documentation; `Submission` writes itself"
+    reason = "the shape for the documentation; bodies are read by the strict rules"
 )]
+enum SendBody {
+    /// An envelope.
+    #[schema(value_type = Object)]
+    One(Map<String, Value>),
+    /// Several, each taken or refused on its own.
+    #[schema(value_type = Vec<Object>)]
+    Many(Vec<Map<String, Value>>),
+}
+
+/// What happened to one envelope, or to each of an array, in its order.
+#[derive(ToSchema, Serialize)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "the shape for the documentation")]
+enum SendAnswers {
+    /// To the one.
+    One(SendAnswer),
+    /// To each.
+    Many(Vec<SendAnswer>),
+}
+
+/// What happened to an envelope.
+#[derive(ToSchema, Serialize)]
 struct SendAnswer {
-    /// The envelope's id.
+    /// The envelope's id; absent in the answer to an item of an array that has none.
     #[schema(example = "6f8f3f5e-2a52-4e0b-9a5f-6f0c6f1d7c11")]
-    id: String,
+    id: Option<String>,
     /// `stored`, `delivered`, `queued` or `duplicate`; in an array also `refused`, with `code` and `detail`.
     #[schema(example = "stored")]
     status: String,
-    /// `mailbox`, `direct` or `peer`.
+    /// `mailbox`, `direct` or `peer`; absent where it was refused.
     #[schema(example = "mailbox")]
-    route: String,
+    route: Option<String>,
     /// Its place in the recipient's mailbox, if it has one.
     seq: Option<u64>,
+    /// Why an item of an array was refused.
+    code: Option<String>,
+    /// What its sender can do about it.
+    detail: Option<String>,
 }
 
 /// Takes one envelope or an array of them from a request's body.

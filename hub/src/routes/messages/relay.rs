@@ -3,7 +3,7 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use aip_relay::admission::Door;
 
-use super::{SendAnswer, take};
+use super::{SendAnswer, SendAnswers, SendBody, take};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::{Query, path_name};
@@ -17,10 +17,10 @@ use crate::extract::{Query, path_name};
     description = "The endpoint that `resolve` tells for an agent in relay mode. Bodies and answers are those of POST \
                    /api/v1/messages; every envelope is for the agent in the path.",
     params(("name" = String, Path, description = "The recipient's name", example = "alice")),
-    request_body(content = Object, description = "An envelope", content_type = "application/aip+json"),
+    request_body(content = SendBody, content_type = "application/aip+json"),
     responses(
         (status = 202, description = "Stored, and on its way", body = SendAnswer),
-        (status = 200, description = "Delivered, or known already; or the results of an array", body = SendAnswer),
+        (status = 200, description = "Delivered, or known already; or the results of an array", body = SendAnswers),
         (status = 400, description = "Not strict JSON, a member is missing or malformed, or it is for another agent"),
         (status = 401, description = "The sender, its key or its signature is not good"),
         (status = 403, description = "The sender is blocked"),

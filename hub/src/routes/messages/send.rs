@@ -3,7 +3,7 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use aip_relay::admission::Door;
 
-use super::{SendAnswer, take};
+use super::{SendAnswer, SendAnswers, SendBody, take};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::Query;
@@ -18,10 +18,10 @@ use crate::extract::Query;
                    the authentication. 202 means that the message is stored durably; sending the same bytes again is \
                    harmless and answers 200 with `duplicate`. An array answers 200 with one result for each, in order; \
                    a refused one has `status` `refused` and its `code`.",
-    request_body(content = Object, description = "An envelope", content_type = "application/aip+json"),
+    request_body(content = SendBody, content_type = "application/aip+json"),
     responses(
         (status = 202, description = "Stored, and on its way", body = SendAnswer),
-        (status = 200, description = "Delivered, or known already; or the results of an array", body = SendAnswer),
+        (status = 200, description = "Delivered, or known already; or the results of an array", body = SendAnswers),
         (status = 400, description = "Not strict JSON, or a member is missing or malformed"),
         (status = 401, description = "The sender, its key or its signature is not good"),
         (status = 403, description = "The sender is blocked, or belongs to another hub"),
