@@ -8,75 +8,52 @@ use super::House;
 /// The request that hides in the body of another.
 const HIDDEN: &str = "GET /hidden-from-the-proxy HTTP/1.1\r\nhost: x\r\n\r\n";
 
-/// Header fields that say in two ways, or in a wrong one, where a body ends, and the body.
-fn shapes() -> Vec<(String, String)> {
-    let length = HIDDEN.len();
-    let chunk = format!("{length:x}\r\n{HIDDEN}\r\n0\r\n\r\n");
-    let shapes = [
-        (
-            format!("content-length: 0\r\ncontent-length: {length}"),
-            HIDDEN.to_owned(),
-        ),
-        (
-            format!("content-length: {length}\r\ncontent-length: 0"),
-            HIDDEN.to_owned(),
-        ),
-        (format!("content-length: 0, {length}"), HIDDEN.to_owned()),
-        (format!("content-length: +{length}"), HIDDEN.to_owned()),
-        (format!("content-length: -{length}"), HIDDEN.to_owned()),
-        (format!("content-length: 0x{length:x}"), HIDDEN.to_owned()),
-        (format!("content-length: {length}.0"), HIDDEN.to_owned()),
-        (
-            "content-length: 99999999999999999999999".to_owned(),
-            HIDDEN.to_owned(),
-        ),
-        ("content-length:".to_owned(), HIDDEN.to_owned()),
-        ("content-length : 5".to_owned(), HIDDEN.to_owned()),
-        (
-            "content-length: 5\r\ntransfer-encoding: chunked".to_owned(),
-            format!("0\r\n\r\n{HIDDEN}"),
-        ),
-        (
-            "transfer-encoding: chunked\r\ncontent-length: 5".to_owned(),
-            format!("0\r\n\r\n{HIDDEN}"),
-        ),
-        (
-            format!("content-length: {length}\r\ntransfer-encoding: identity"),
-            HIDDEN.to_owned(),
-        ),
-        ("transfer-encoding: xchunked".to_owned(), chunk.clone()),
-        ("transfer-encoding: chunked, identity".to_owned(), chunk.clone()),
-        ("transfer-encoding: chunked, chunked".to_owned(), chunk.clone()),
-        ("transfer-encoding: gzip, chunked".to_owned(), chunk.clone()),
-        (
-            "transfer-encoding: chunked\r\ntransfer-encoding: identity".to_owned(),
-            chunk.clone(),
-        ),
-        (
-            "transfer-encoding: identity\r\ntransfer-encoding: chunked".to_owned(),
-            chunk.clone(),
-        ),
-        ("transfer-encoding:\u{b}chunked".to_owned(), chunk.clone()),
-        ("transfer-encoding : chunked".to_owned(), chunk.clone()),
-        ("transfer-encoding: \"chunked\"".to_owned(), chunk.clone()),
-        ("x: y\r\n transfer-encoding: chunked".to_owned(), chunk),
-        (
-            "transfer-encoding: chunked".to_owned(),
-            format!("ffffffffffffffffff\r\n{HIDDEN}"),
-        ),
-        ("transfer-encoding: chunked".to_owned(), format!("-1\r\n{HIDDEN}")),
-        (
-            "transfer-encoding: chunked".to_owned(),
-            format!("0x5\r\n{HIDDEN}"),
-        ),
-        ("transfer-encoding: chunked".to_owned(), format!("5;a\n{HIDDEN}")),
-        ("transfer-encoding: chunked".to_owned(), format!("\r\n{HIDDEN}")),
-        (
-            "transfer-encoding: chunked".to_owned(),
-            format!("1\r\nab\r\n0\r\n\r\n{HIDDEN}"),
-        ),
-    ];
-    shapes.into()
+/// Header fields that say in two ways, or in a wrong one, where a body ends, and the body. `LEN` stands for the length
+/// of the hidden request, `HEX` for the same in hexadecimal, `HIDDEN` for itself.
+const SHAPES: &[(&str, &str)] = &[
+    ("content-length: 0\r\ncontent-length: LEN", "HIDDEN"),
+    ("content-length: LEN\r\ncontent-length: 0", "HIDDEN"),
+    ("content-length: 0, LEN", "HIDDEN"),
+    ("content-length: +LEN", "HIDDEN"),
+    ("content-length: -LEN", "HIDDEN"),
+    ("content-length: 0xHEX", "HIDDEN"),
+    ("content-length: LEN.0", "HIDDEN"),
+    ("content-length: 99999999999999999999999", "HIDDEN"),
+    ("content-length:", "HIDDEN"),
+    ("content-length : 5", "HIDDEN"),
+    (
+        "content-length: 5\r\ntransfer-encoding: chunked",
+        "0\r\n\r\nHIDDEN",
+    ),
+    (
+        "transfer-encoding: chunked\r\ncontent-length: 5",
+        "0\r\n\r\nHIDDEN",
+    ),
+    ("content-length: LEN\r\ntransfer-encoding: identity", "HIDDEN"),
+    ("transfer-encoding: xchunked", CHUNK),
+    ("transfer-encoding: chunked, identity", CHUNK),
+    ("transfer-encoding: chunked, chunked", CHUNK),
+    ("transfer-encoding: gzip, chunked", CHUNK),
+    ("transfer-encoding: chunked\r\ntransfer-encoding: identity", CHUNK),
+    ("transfer-encoding: identity\r\ntransfer-encoding: chunked", CHUNK),
+    ("transfer-encoding:\u{b}chunked", CHUNK),
+    ("transfer-encoding : chunked", CHUNK),
+    ("transfer-encoding: \"chunked\"", CHUNK),
+    ("x: y\r\n transfer-encoding: chunked", CHUNK),
+    ("transfer-encoding: chunked", "ffffffffffffffffff\r\nHIDDEN"),
+    ("transfer-encoding: chunked", "-1\r\nHIDDEN"),
+    ("transfer-encoding: chunked", "0x5\r\nHIDDEN"),
+    ("transfer-encoding: chunked", "5;a\nHIDDEN"),
+    ("transfer-encoding: chunked", "\r\nHIDDEN"),
+    ("transfer-encoding: chunked", "1\r\nab\r\n0\r\n\r\nHIDDEN"),
+];
+const CHUNK: &str = "HEX\r\nHIDDEN\r\n0\r\n\r\n";
+
+fn filled(text: &str) -> String {
+    let (length, hex) = (HIDDEN.len().to_string(), format!("{:x}", HIDDEN.len()));
+    text.replace("LEN", &length)
+        .replace("HEX", &hex)
+        .replace("HIDDEN", HIDDEN)
 }
 
 /// Only a request that both read alike may be followed by another on the same connection.
@@ -85,7 +62,7 @@ async fn an_ambiguous_request_is_the_last_on_its_connection() {
     let house =
         House::with("[http]\nheader_timeout_secs = 1\nbody_timeout_secs = 1\nkeep_alive_secs = 1").await;
     let before = Vitals::of(&house.hub).await;
-    for (fields, body) in shapes() {
+    for (fields, body) in SHAPES.iter().map(|(fields, body)| (filled(fields), filled(body))) {
         let mut wire = Wire::open(house.hub.url()).await.unwrap();
         let head = format!("POST /api/v1/auth/challenge HTTP/1.1\r\nhost: x\r\n{fields}\r\n\r\n{body}");
         let _sent = wire.send(head.as_bytes()).await;

@@ -80,98 +80,63 @@ async fn a_bad_handshake_is_refused() {
     Vitals::assert_unharmed(&house.hub, &before).await;
 }
 
-/// What is no frame of the protocol, and the code that the socket is closed with (0: without one).
+/// Text frames that are none of the protocol: 4400.
+const BAD_TEXTS: &[&str] = &[
+    "hello",
+    "",
+    "[]",
+    "null",
+    "{\"t\":\"hello\"}",
+    "{\"t\":\"ready\"}",
+    "{\"t\":\"credit\",\"n\":1,\"n\":2}",
+    "{\"t\":\"nak\",\"epoch\":\"\\ud800\",\"seq\":1,\"retry_after_s\":1}",
+    "{\"t\":\"credit\",\"n\":1.0}",
+    "{\"t\":\"credit\",\"n\":1e400}",
+    "{\"t\":\"credit\",\"n\":-1}",
+    "{\"t\":\"ack\",\"epoch\":\"x\",\"upto\":1,\"also\":[[]]}",
+];
+
+/// What is no frame of the protocol, and the codes that the socket may be closed with (0: without one).
 fn bad_frames() -> Vec<(&'static str, Vec<u8>, &'static [u16])> {
+    const BROKEN: &[u16] = &[4400, 1002, 0];
+    const TOO_LARGE: &[u16] = &[4413];
     let text = |body: &str| ws_frame(FIN | TEXT, body.len() as u64, body.as_bytes());
-    vec![
-        ("no JSON", text("hello"), &[4400]),
-        ("nothing", text(""), &[4400]),
-        ("an array", text("[]"), &[4400]),
-        ("an unknown frame", text("{\"t\":\"hello\"}"), &[4400]),
-        ("a frame of the hub", text("{\"t\":\"ready\"}"), &[4400]),
-        (
-            "a member twice",
-            text("{\"t\":\"credit\",\"n\":1,\"n\":2}"),
-            &[4400],
-        ),
-        (
-            "a lone surrogate",
-            text("{\"t\":\"nak\",\"epoch\":\"\\ud800\",\"seq\":1,\"retry_after_s\":1}"),
-            &[4400],
-        ),
-        ("a float", text("{\"t\":\"credit\",\"n\":1.0}"), &[4400]),
-        ("a huge number", text("{\"t\":\"credit\",\"n\":1e400}"), &[4400]),
-        (
-            "deep nesting",
-            text(&format!("{{\"t\":{}", "[".repeat(100_000))),
-            &[4400],
-        ),
-        (
-            "no UTF-8",
-            ws_frame(FIN | TEXT, 2, b"\xff\xfe"),
-            &[4400, 1007, 1002, 0],
-        ),
+    let deep = format!("{{\"t\":{}", "[".repeat(100_000));
+    let half = ws_frame(CONTINUATION, 1 << 19, &vec![b' '; 1 << 19]);
+    let endless = [ws_frame(TEXT, 1, b" "), half.repeat(4)].concat();
+    let nested = [ws_frame(TEXT, 1, b"{"), ws_frame(FIN | TEXT, 1, b"}")].concat();
+    let large = ws_frame(FIN | TEXT, (1 << 20) + 1, &vec![b' '; (1 << 20) + 1]);
+    let mut frames: Vec<(&str, Vec<u8>, &[u16])> = vec![
+        ("deep nesting", text(&deep), &[4400]),
+        ("no UTF-8", ws_frame(FIN | TEXT, 2, b"\xff\xfe"), BROKEN),
         ("binary", ws_frame(FIN | BINARY, 2, b"{}"), &[4400]),
         (
             "a continuation of nothing",
             ws_frame(FIN | CONTINUATION, 2, b"{}"),
-            &[4400, 1002, 0],
+            BROKEN,
         ),
-        (
-            "a fragment in a fragment",
-            [ws_frame(TEXT, 1, b"{"), ws_frame(FIN | TEXT, 1, b"}")].concat(),
-            &[4400, 1002, 0],
-        ),
-        (
-            "a reserved bit",
-            ws_frame(FIN | 0x40 | TEXT, 2, b"{}"),
-            &[4400, 1002, 0],
-        ),
-        (
-            "an unknown opcode",
-            ws_frame(FIN | 0x3, 2, b"{}"),
-            &[4400, 1002, 0],
-        ),
-        (
-            "an unmasked frame",
-            vec![FIN | TEXT, 2, b'{', b'}'],
-            &[4400, 1002, 0],
-        ),
-        (
-            "a long ping",
-            ws_frame(FIN | PING, 200, &[0; 200]),
-            &[4400, 4413, 1002, 0],
-        ),
-        ("a fragmented ping", ws_frame(PING, 1, b"x"), &[4400, 1002, 0]),
-        (
-            "a close of one byte",
-            ws_frame(FIN | CLOSE, 1, b"x"),
-            &[4400, 1000, 1002, 0],
-        ),
-        (
-            "a length of 2^63",
-            ws_frame(FIN | TEXT, 1 << 63, b""),
-            &[4413, 1009, 1002, 0],
-        ),
-        (
-            "a frame too large",
-            ws_frame(FIN | TEXT, (1 << 20) + 1, &vec![b' '; (1 << 20) + 1]),
-            &[4413],
-        ),
-        (
-            "an endless fragment",
-            {
-                let part = ws_frame(CONTINUATION, 1 << 19, &vec![b' '; 1 << 19]);
-                [ws_frame(TEXT, 1, b" "), part.repeat(4)].concat()
-            },
-            &[4413],
-        ),
+        ("a fragment in a fragment", nested, BROKEN),
+        ("a reserved bit", ws_frame(FIN | 0x40 | TEXT, 2, b"{}"), BROKEN),
+        ("an unknown opcode", ws_frame(FIN | 0x3, 2, b"{}"), BROKEN),
+        ("an unmasked frame", vec![FIN | TEXT, 2, b'{', b'}'], BROKEN),
+        ("a long ping", ws_frame(FIN | PING, 200, &[0; 200]), BROKEN),
+        ("a fragmented ping", ws_frame(PING, 1, b"x"), BROKEN),
+        ("a close of one byte", ws_frame(FIN | CLOSE, 1, b"x"), BROKEN),
+        ("a length of 2^63", ws_frame(FIN | TEXT, 1 << 63, b""), TOO_LARGE),
+        ("a frame too large", large, TOO_LARGE),
+        ("an endless fragment", endless, TOO_LARGE),
         (
             "HTTP again",
             b"GET / HTTP/1.1\r\nhost: x\r\n\r\n".to_vec(),
-            &[4400, 4413, 1002, 0],
+            BROKEN,
         ),
-    ]
+    ];
+    frames.extend(
+        BAD_TEXTS
+            .iter()
+            .map(|body| (*body, text(body), &[4400_u16] as &[u16])),
+    );
+    frames
 }
 
 #[tokio::test]
@@ -247,49 +212,54 @@ async fn fragments_are_put_together() {
     assert_eq!(socket.frame("ready").await["floor"], 0);
 }
 
+/// First frames that sign nobody in, for a socket's challenge; `other` is a challenge of the HTTP door.
+fn wrong_first_frames(house: &House, challenge: &str, other: &str) -> Vec<Value> {
+    let good = |challenge: &str| house.bob.auth_frame(&house.hub, challenge, json!({}));
+    let with = |member: &str, value: Value| {
+        let mut frame = good(challenge);
+        frame[member] = value;
+        frame
+    };
+    let elsewhere = house.bob.sign_challenge(challenge, "elsewhere.example");
+    vec![
+        good(""),
+        good(other),
+        with("did", json!(house.alice.did)),
+        with("did", json!("did:aip:localhost:nobody")),
+        with("kid", json!(house.alice.kid())),
+        with("kid", json!("k".repeat(10_000))),
+        with("sig", json!(format!("ed25519:z{}", "1".repeat(88)))),
+        with("sig", json!("s".repeat(10_000))),
+        with("sig", elsewhere["sig"].clone()),
+        json!({ "t": "auth" }),
+        json!({ "t": "auth", "token": "" }),
+        json!({ "t": "auth", "token": "x".repeat(10_000) }),
+        json!({ "t": "credit", "n": 1 }),
+        json!({ "t": "ack", "epoch": "x", "upto": 1 }),
+        json!({ "t": "send", "ref": "1", "envelope": {} }),
+    ]
+}
+
 /// Signing in with anything but one's own fresh signature.
 #[tokio::test]
 async fn only_the_challenges_own_answer_signs_in() {
     let house = House::open().await;
     let before = Vitals::of(&house.hub).await;
-    let good = |challenge: &str| house.bob.auth_frame(&house.hub, challenge, json!({}));
-    let with = |challenge: &str, member: &str, value: Value| {
-        let mut frame = good(challenge);
-        frame[member] = value;
-        frame
-    };
-    let door_challenge = house.bob.answered_challenge(&house.hub).await;
-    let elsewhere = |challenge: &str| house.bob.sign_challenge(challenge, "elsewhere.example")["sig"].clone();
-    let cases: Vec<Box<dyn Fn(&str) -> Value>> = vec![
-        Box::new(|_| good("")),
-        Box::new(|_| good(door_challenge["challenge"].as_str().unwrap())),
-        Box::new(|challenge| with(challenge, "did", json!(house.alice.did))),
-        Box::new(|challenge| with(challenge, "did", json!("did:aip:localhost:nobody"))),
-        Box::new(|challenge| with(challenge, "kid", json!(house.alice.kid()))),
-        Box::new(|challenge| with(challenge, "kid", json!("k".repeat(10_000)))),
-        Box::new(|challenge| with(challenge, "sig", json!(format!("ed25519:z{}", "1".repeat(88))))),
-        Box::new(|challenge| with(challenge, "sig", json!("s".repeat(10_000)))),
-        Box::new(|challenge| with(challenge, "sig", elsewhere(challenge))),
-        Box::new(|_| json!({ "t": "auth" })),
-        Box::new(|_| json!({ "t": "auth", "token": "" })),
-        Box::new(|_| json!({ "t": "auth", "token": "x".repeat(10_000) })),
-        Box::new(|_| json!({ "t": "credit", "n": 1 })),
-        Box::new(|_| json!({ "t": "ack", "epoch": "x", "upto": 1 })),
-        Box::new(|_| json!({ "t": "send", "ref": "1", "envelope": {} })),
-    ];
-    for (number, case) in cases.iter().enumerate() {
+    let other = house.bob.answered_challenge(&house.hub).await["challenge"].clone();
+    let other = other.as_str().unwrap();
+    for number in 0..wrong_first_frames(&house, "", other).len() {
         let (mut socket, challenge) = Socket::open(&house.hub).await;
-        let frame = case(&challenge);
+        let frame = wrong_first_frames(&house, &challenge, other).swap_remove(number);
         socket.say(&frame).await;
         let Heard::Frame(error) = socket.hear().await else {
-            panic!("case {number} is not told why: {frame}");
+            panic!("not told why: {frame}");
         };
-        assert_eq!(error["t"], "error", "case {number}: {frame} was answered {error}");
+        assert_eq!(error["t"], "error", "{frame} was answered {error}");
         assert!(
             error["code"].is_string() && error["detail"].is_string(),
             "{error}"
         );
-        assert_eq!(socket.close_code().await, 4401, "case {number}: {frame}");
+        assert_eq!(socket.close_code().await, 4401, "{frame}");
     }
     Vitals::assert_unharmed(&house.hub, &before).await;
 }

@@ -1,89 +1,91 @@
 //! Paths, queries, methods and header fields: what a stranger can do with the head of a request.
 
 use aip_tests::Vitals;
-use aip_tests::raw::{Answer, Request, try_ask};
+use aip_tests::raw::{Answer, Request, Wire, try_ask};
 
 use super::{House, assert_discreet, assert_refused};
 
-/// Segments that stand for no agent, no message and no number.
+/// Segments of a path that stand for nothing.
+const SEGMENTS: &[&str] = &[
+    "%",
+    "%2",
+    "%zz",
+    "%2F",
+    "%2f..%2f",
+    "a%2Fb",
+    "%5C",
+    "%00",
+    "bob%00",
+    "%0d%0aX-Injected:1",
+    "%FF",
+    "%C3",
+    "%C0%AF",
+    "%ED%A0%80",
+    "%25",
+    "%2523",
+    "bob%2523localhost",
+    "%252e%252e",
+    "..%2F..%2Fetc%2Fpasswd",
+    "%2e%2e",
+    "%3Fx=1",
+    "%3B",
+    ";x=1",
+    "%20",
+    "bob%20",
+    "bob+",
+    "%F0%9F%98%80",
+    "al%F0%9F%98%80ice",
+    "b%C3%B6b",
+    "%D1%80aypal",
+    "bob%E2%80%8B",
+    "b%CC%81ob",
+    "-",
+    "_",
+    ".bob",
+    "bob.",
+    "b..b",
+    "did:",
+    "did:aip",
+    "did:aip:",
+    "did:aip::",
+    "did:aip:x",
+    "did%3Aaip%3A",
+    "did:web:localhost",
+    "did:aip:eip155:1:0x00",
+    "%23",
+    "%23%23",
+    "bob%23",
+    "%23localhost",
+    "bob%23localhost%23x",
+    "bob%40localhost",
+    "bob%23127.0.0.1",
+    "bob%23%5B%3A%3A1%5D",
+    "bob%23localhost%3A99999",
+    "bob%23localhost%3A-1",
+    "bob%23LOCALHOST.",
+    "bob%230x7f.1",
+    "bob%23xn--",
+    "bob%23%C3%9F",
+    "-1",
+    "0x10",
+    "1e9",
+    "18446744073709551616",
+    "99999999999999999999999999",
+    "null",
+    "undefined",
+    "NaN",
+    "${jndi}",
+    "{{7*7}}",
+    "%3Cscript%3E",
+    "'%20OR%201=1",
+    "6f8f3f5e-2a52-4e0b-9a5f-6f0c6f1d7c11%00",
+    "{name}",
+    "%7Bname%7D",
+];
+
+/// The same, and long ones.
 fn segments() -> Vec<String> {
-    let segments = [
-        "%",
-        "%2",
-        "%zz",
-        "%2F",
-        "%2f..%2f",
-        "a%2Fb",
-        "%5C",
-        "%00",
-        "bob%00",
-        "%0d%0aX-Injected:1",
-        "%FF",
-        "%C3",
-        "%C0%AF",
-        "%ED%A0%80",
-        "%25",
-        "%2523",
-        "bob%2523localhost",
-        "%252e%252e",
-        "..%2F..%2Fetc%2Fpasswd",
-        "%2e%2e",
-        "%3Fx=1",
-        "%3B",
-        ";x=1",
-        "%20",
-        "bob%20",
-        "bob+",
-        "%F0%9F%98%80",
-        "al%F0%9F%98%80ice",
-        "b%C3%B6b",
-        "%D1%80aypal",
-        "bob%E2%80%8B",
-        "b%CC%81ob",
-        "-",
-        "_",
-        ".bob",
-        "bob.",
-        "b..b",
-        "did:",
-        "did:aip",
-        "did:aip:",
-        "did:aip::",
-        "did:aip:x",
-        "did%3Aaip%3A",
-        "did:web:localhost",
-        "did:aip:eip155:1:0x00",
-        "%23",
-        "%23%23",
-        "bob%23",
-        "%23localhost",
-        "bob%23localhost%23x",
-        "bob%40localhost",
-        "bob%23127.0.0.1",
-        "bob%23%5B%3A%3A1%5D",
-        "bob%23localhost%3A99999",
-        "bob%23localhost%3A-1",
-        "bob%23LOCALHOST.",
-        "bob%230x7f.1",
-        "bob%23xn--",
-        "bob%23%C3%9F",
-        "-1",
-        "0x10",
-        "1e9",
-        "18446744073709551616",
-        "99999999999999999999999999",
-        "null",
-        "undefined",
-        "NaN",
-        "${jndi}",
-        "{{7*7}}",
-        "%3Cscript%3E",
-        "'%20OR%201=1",
-        "6f8f3f5e-2a52-4e0b-9a5f-6f0c6f1d7c11%00",
-        "{name}",
-        "%7Bname%7D",
-    ];
-    let mut segments: Vec<String> = segments.iter().map(ToString::to_string).collect();
+    let mut segments: Vec<String> = SEGMENTS.iter().map(ToString::to_string).collect();
     segments.extend([
         "a".repeat(64),
         "a".repeat(2_000),
@@ -345,55 +347,60 @@ async fn other_methods_are_told_which_there_are() {
     Vitals::assert_unharmed(&house.hub, &before).await;
 }
 
-/// Heads that are no HTTP get 400 or a closed connection, at no cost to anybody else.
+/// Heads that are no HTTP, or more of it than anybody needs. `LONG` stands for a mebibyte.
+const HEADS: &[&str] = &[
+    "\r\n\r\n",
+    "GET\r\n\r\n",
+    "GET /health/live\r\n\r\n",
+    "GET /health/live HTTP/9.9\r\nhost: x\r\n\r\n",
+    "GET /health/live HTTP/1.1\nhost: x\n\n",
+    "GET  /health/live  HTTP/1.1\r\nhost: x\r\n\r\n",
+    "GET /health/live\0 HTTP/1.1\r\nhost: x\r\n\r\n",
+    "GET /health/live HTTP/1.1\r\nho st: x\r\n\r\n",
+    "GET /health/live HTTP/1.1\r\nhost: x\r\nx: a\0b\r\n\r\n",
+    "GET /health/live HTTP/1.1\r\nhost: x\r\n folded: x\r\n\r\n",
+    "GET /health/live HTTP/1.1\r\nhost: x\r\n: x\r\n\r\n",
+    "GET /LONG HTTP/1.1\r\nhost: x\r\n\r\n",
+    "GET /health/live?LONG HTTP/1.1\r\nhost: x\r\n\r\n",
+    "LONG /health/live HTTP/1.1\r\nhost: x\r\n\r\n",
+    "GET /health/live HTTP/1.1\r\nhost: x\r\nx: LONG\r\n\r\n",
+    "GET /health/live HTTP/1.1\r\nhost: x\r\nLONG: x\r\n\r\n",
+    "GET /health/live HTTP/1.1\r\nhost: x\r\nauthorization: Bearer LONG\r\n\r\n",
+    "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "CONNECT localhost:22 HTTP/1.1\r\nhost: localhost:22\r\n\r\n",
+];
+
+fn heads() -> Vec<Vec<u8>> {
+    let long = "A".repeat(1 << 20);
+    let mut heads: Vec<Vec<u8>> = HEADS
+        .iter()
+        .map(|head| head.replace("LONG", &long).into_bytes())
+        .collect();
+    heads.extend([
+        format!(
+            "GET /health/live HTTP/1.1\r\nhost: x\r\n{}\r\n",
+            "x: 1\r\n".repeat(2_000)
+        )
+        .into_bytes(),
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".repeat(50),
+        b"GET /\xff\xfe HTTP/1.1\r\nhost: x\r\n\r\n".to_vec(),
+        b"GET /health/live HTTP/1.1\r\nhost: x\r\nx: \xff\xfe\r\n\r\n".to_vec(),
+        vec![0; 4_096],
+    ]);
+    heads
+}
+
+/// They get 400 or a closed connection, at no cost to anybody else.
 #[tokio::test]
 async fn heads_that_are_no_http_are_refused() {
     let house = House::open().await;
     let before = Vitals::of(&house.hub).await;
-    let live = "/health/live";
-    let long = |name: &str, bytes: usize| {
-        format!(
-            "GET {live} HTTP/1.1\r\nhost: x\r\n{name}: {}\r\n\r\n",
-            "a".repeat(bytes)
-        )
-    };
-    let many = (0..2_000).map(|n| format!("x-{n}: 1\r\n")).collect::<String>();
-    let heads: Vec<Vec<u8>> = [
-        "\r\n\r\n".to_owned(),
-        "GET\r\n\r\n".to_owned(),
-        format!("GET {live}\r\n\r\n"),
-        format!("GET {live} HTTP/9.9\r\nhost: x\r\n\r\n"),
-        format!("GET {live} HTTP/1.1\nhost: x\n\n"),
-        format!("GET  {live}  HTTP/1.1\r\nhost: x\r\n\r\n"),
-        format!("GET {live}\0 HTTP/1.1\r\nhost: x\r\n\r\n"),
-        format!("GET {live} HTTP/1.1\r\nho st: x\r\n\r\n"),
-        format!("GET {live} HTTP/1.1\r\nhost: x\r\nx: a\0b\r\n\r\n"),
-        format!("GET {live} HTTP/1.1\r\nhost: x\r\n folded: x\r\n\r\n"),
-        format!("GET {live} HTTP/1.1\r\nhost: x\r\n: x\r\n\r\n"),
-        format!("GET /{} HTTP/1.1\r\nhost: x\r\n\r\n", "a".repeat(1 << 20)),
-        format!("GET {live}?{} HTTP/1.1\r\nhost: x\r\n\r\n", "a".repeat(1 << 20)),
-        format!("{} {live} HTTP/1.1\r\nhost: x\r\n\r\n", "A".repeat(1 << 20)),
-        long("x", 1 << 20),
-        long("authorization", 1 << 20),
-        format!("GET {live} HTTP/1.1\r\nhost: x\r\n{many}\r\n"),
-        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(),
-        "CONNECT localhost:22 HTTP/1.1\r\nhost: localhost:22\r\n\r\n".to_owned(),
-    ]
-    .into_iter()
-    .map(String::into_bytes)
-    .chain([
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".repeat(50),
-        [b"GET /\xff\xfe HTTP/1.1\r\nhost: x\r\n\r\n".as_slice()].concat(),
-        [b"GET /health/live HTTP/1.1\r\nhost: x\r\nx: \xff\xfe\r\n\r\n".as_slice()].concat(),
-        vec![0; 4_096],
-    ])
-    .collect();
-    for head in heads {
+    for head in heads() {
         let start = String::from_utf8_lossy(&head)
             .chars()
             .take(50)
             .collect::<String>();
-        let mut wire = aip_tests::raw::Wire::open(house.hub.url()).await.unwrap();
+        let mut wire = Wire::open(house.hub.url()).await.unwrap();
         // A hub that has heard enough closes while we are still sending.
         let _sent = wire.send(&head).await;
         let _sent = wire.half_close().await;

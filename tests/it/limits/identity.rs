@@ -125,12 +125,12 @@ async fn row_83_an_operation_ends_exactly_at_its_limits() {
     // Eight keys in a list.
     let alice = TestAgent::new(&hub, "alice");
     let nine = register(genesis(&alice, |operation| {
-        operation["keys"]["signing"] = json!(keys(9))
+        operation["keys"]["signing"] = json!(keys(9));
     }))
     .await;
     assert_eq!(nine.status, 400, "{}", nine.text());
     let eight = register(genesis(&alice, |operation| {
-        operation["keys"]["signing"] = json!(keys(8))
+        operation["keys"]["signing"] = json!(keys(8));
     }))
     .await;
     assert_eq!(eight.status, 201, "{}", eight.text());
