@@ -305,10 +305,14 @@ fn route(object: &Object, policy: EndpointPolicy) -> Result<(RouteMode, Option<S
 }
 
 fn is_endpoint(endpoint: &str, policy: EndpointPolicy) -> bool {
-    Url::parse(endpoint).is_ok_and(|url| {
-        let is_scheme = url.scheme() == "https" || policy.allow_http && url.scheme() == "http";
-        is_scheme && url.host_str().is_some_and(|host| !host.is_empty())
-    })
+    // The URL standard repairs what RFC 3986 does not allow (spaces, line breaks, letters beyond ASCII), and not
+    // every reader repairs alike.
+    let is_plain = endpoint.bytes().all(|byte| byte.is_ascii_graphic());
+    is_plain
+        && Url::parse(endpoint).is_ok_and(|url| {
+            let is_scheme = url.scheme() == "https" || policy.allow_http && url.scheme() == "http";
+            is_scheme && url.host_str().is_some_and(|host| !host.is_empty())
+        })
 }
 
 fn revoked(object: &Object, key_lists: &Object) -> Result<Vec<String>, Refusal> {
