@@ -6,11 +6,13 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::cast_possible_truncation,
-    reason = "a test is to panic; its numbers are small"
+    clippy::struct_excessive_bools,
+    reason = "a test is to panic, its numbers are small, its notes on a session are flags"
 )]
 
 mod link;
 mod machine;
 mod model;
 mod reader;
+mod sharing;
 mod world;

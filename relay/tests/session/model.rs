@@ -102,7 +102,7 @@ fn drain(world: &mut World) {
         if world.count(State::Stored) == 0 {
             // What had failed is tried again.
             world.advance(Duration::from_secs(1));
-            live(world).into_iter().for_each(|session| world.poll(session));
+            poll_all(world);
             world.settle();
             return world.check_acks_are_told();
         }
@@ -120,6 +120,12 @@ fn live(world: &World) -> Vec<SessionId> {
         .copied()
         .filter(|session| world.machine.has(*session))
         .collect()
+}
+
+fn poll_all(world: &mut World) {
+    for session in live(world) {
+        world.poll(session);
+    }
 }
 
 fn ack_all_held(world: &mut World) -> bool {
@@ -142,7 +148,7 @@ fn wait_for_next(world: &mut World) {
         .filter_map(|session| world.machine.next_due(now, *session));
     let due = dues.min().expect("something is left, and nothing will happen");
     world.advance(due);
-    sessions.into_iter().for_each(|session| world.poll(session));
+    poll_all(world);
 }
 
 proptest! {
