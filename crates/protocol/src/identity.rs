@@ -58,20 +58,25 @@ impl Identity {
     /// It is signed by one of its own rotation keys. Refuses with `history_conflict` (another
     /// `seq`), `rotation_key_unknown`, `signature_invalid`.
     pub fn genesis(operation: Operation) -> Result<Self, Refusal> {
+        Self::start(operation, check_signature)
+    }
+
+    fn start(operation: Operation, check: SignerCheck) -> Result<Self, Refusal> {
         if operation.seq != 0 {
             return Err(Refusal::new(
                 ErrorCode::HistoryConflict,
                 "a history starts at seq 0",
             ));
         }
-        check_signer(&operation, &operation.keys.rotation)?;
+        check(&operation, &operation.keys.rotation)?;
+        let head = Arc::new(operation);
         let mut replay = Replay {
-            head: Arc::new(operation.clone()),
+            head: Arc::clone(&head),
             hashes: Vec::new(),
             signing: BTreeMap::new(),
             revoked: BTreeMap::new(),
         };
-        replay.record(operation);
+        replay.record(head);
         Ok(Self(Arc::new(replay)))
     }
 
@@ -81,26 +86,51 @@ impl Identity {
     /// again), `history_conflict` (with the members `head` and `seq`), `created_at_goes_back`,
     /// `rotation_key_unknown`, `signature_invalid`.
     pub fn apply(&self, operation: Operation) -> Result<Self, Refusal> {
-        self.0.check_next(&operation)?;
+        self.0.check_next(&operation, check_signature)?;
         let mut replay = Replay::clone(&self.0);
-        replay.record(operation);
+        replay.record(Arc::new(operation));
         Ok(Self(Arc::new(replay)))
     }
 
     /// Replays a whole history, oldest first. A refusal carries the `index` of the operation at
     /// fault.
     pub fn replay(operations: impl IntoIterator<Item = Operation>) -> Result<Self, Refusal> {
+        Self::replay_with(operations, check_signature)
+    }
+
+    /// Replays a history out of one's own store, whose signatures were verified when it was admitted.
+    ///
+    /// `head` is the hash of the newest operation, kept apart from the history. Every operation is
+    /// chained to it by hashes, so that one that was changed, lost or added since is noticed; then
+    /// the refusal is `history_conflict`. All else is checked as in [`Identity::replay`]. For a
+    /// history that anybody else hands over this is not enough.
+    pub fn replay_admitted(
+        operations: impl IntoIterator<Item = Operation>,
+        head: &str,
+    ) -> Result<Self, Refusal> {
+        let identity = Self::replay_with(operations, check_listed)?;
+        if identity.head_hash() == head {
+            return Ok(identity);
+        }
+        let detail = "the history does not end with the operation that was admitted last";
+        Err(Refusal::new(ErrorCode::HistoryConflict, detail))
+    }
+
+    fn replay_with(
+        operations: impl IntoIterator<Item = Operation>,
+        check: SignerCheck,
+    ) -> Result<Self, Refusal> {
         let mut operations = operations.into_iter();
         let genesis = operations.next();
         let genesis = genesis.ok_or_else(|| Refusal::new(ErrorCode::OperationInvalid, "an empty history"))?;
-        let mut identity = Self::genesis(genesis).map_err(|refusal| refusal.with("index", 0))?;
+        let mut identity = Self::start(genesis, check).map_err(|refusal| refusal.with("index", 0))?;
         let replay = Arc::make_mut(&mut identity.0);
         for operation in operations {
             let index = replay.hashes.len();
             replay
-                .check_next(&operation)
+                .check_next(&operation, check)
                 .map_err(|refusal| refusal.with("index", index))?;
-            replay.record(operation);
+            replay.record(Arc::new(operation));
         }
         Ok(identity)
     }
@@ -208,7 +238,7 @@ impl Identity {
 }
 
 impl Replay {
-    fn check_next(&self, operation: &Operation) -> Result<(), Refusal> {
+    fn check_next(&self, operation: &Operation, check: SignerCheck) -> Result<(), Refusal> {
         let head = &self.head;
         if head.deactivated {
             return Err(Refusal::new(
@@ -239,11 +269,11 @@ impl Replay {
             let detail = "a revoked key is never listed again";
             return Err(Refusal::new(ErrorCode::OperationInvalid, detail).with("key", key));
         }
-        check_signer(operation, &head.keys.rotation)
+        check(operation, &head.keys.rotation)
     }
 
     /// Takes over a checked operation.
-    fn record(&mut self, operation: Operation) {
+    fn record(&mut self, operation: Arc<Operation>) {
         let at = operation.created_at;
         for key in &operation.revoked {
             self.revoked.entry(key.clone()).or_insert(at);
@@ -271,7 +301,7 @@ impl Replay {
             }
         }
         self.hashes.push(operation.hash().into());
-        self.head = Arc::new(operation);
+        self.head = operation;
     }
 
     /// The part of `kid` after this DID and `#`.
@@ -289,11 +319,19 @@ impl Replay {
     }
 }
 
-fn check_signer(operation: &Operation, rotation: &[VerifyingKey]) -> Result<(), Refusal> {
-    if !rotation.contains(operation.signer()) {
-        let detail = "kid is not a rotation key that may sign this operation";
-        return Err(Refusal::new(ErrorCode::RotationKeyUnknown, detail));
+/// How the signer of an operation is judged, given the rotation keys that may sign it.
+type SignerCheck = fn(&Operation, &[VerifyingKey]) -> Result<(), Refusal>;
+
+fn check_listed(operation: &Operation, rotation: &[VerifyingKey]) -> Result<(), Refusal> {
+    if rotation.contains(operation.signer()) {
+        return Ok(());
     }
+    let detail = "kid is not a rotation key that may sign this operation";
+    Err(Refusal::new(ErrorCode::RotationKeyUnknown, detail))
+}
+
+fn check_signature(operation: &Operation, rotation: &[VerifyingKey]) -> Result<(), Refusal> {
+    check_listed(operation, rotation)?;
     if operation.verify() {
         return Ok(());
     }

@@ -8,7 +8,7 @@ use url::Url;
 use crate::error::{ErrorCode, Refusal};
 use crate::json::{Json, Object};
 use crate::limits::{KEYS_PER_LIST_MAX, OPERATION_BYTES_MAX, OPERATION_CLOCK_SECS};
-use crate::members::{check_version, invalid, require, text, time, verifying_kid};
+use crate::members::{check_version, invalid, kid_fragment, require, text, time};
 use crate::multikey::{SealingKey, VerifyingKey};
 use crate::name::Did;
 use crate::signature::{Signature, SignedBytes, Tag};
@@ -156,7 +156,7 @@ impl Operation {
         }
         check_size(&json)?;
         let kid = text(object, "kid")?.to_owned();
-        let signer = verifying_kid(&kid, did.as_str(), "kid")?;
+        let signer = signer(&kid, &did, &keys.rotation)?;
         let sig = Signature::parse(object.get("sig").and_then(Json::as_str).unwrap_or_default())?;
         let bytes = SignedBytes::of(Tag::Identity, object);
         let hash = multihash(&bytes.digest);
@@ -249,6 +249,13 @@ fn keys(object: &Object) -> Result<(&Object, Keys), Refusal> {
         rotation: key_list(lists, "rotation", VerifyingKey::parse)?,
     };
     Ok((lists, keys))
+}
+
+/// The key that `kid` names: in operation 0 one of its own, whose point is decoded already.
+fn signer(kid: &str, did: &Did, rotation: &[VerifyingKey]) -> Result<VerifyingKey, Refusal> {
+    let text = kid_fragment(kid, did.as_str(), "kid")?;
+    let own = rotation.iter().find(|key| key.as_str() == text);
+    own.map_or_else(|| VerifyingKey::parse(text), |key| Ok(key.clone()))
 }
 
 fn key_list<K>(lists: &Object, name: &str, parse: fn(&str) -> Result<K, Refusal>) -> Result<Vec<K>, Refusal> {

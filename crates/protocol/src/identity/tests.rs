@@ -140,6 +140,54 @@ fn nothing_follows_a_deactivation() {
 }
 
 #[test]
+fn an_admitted_history_is_held_together_by_its_hashes() {
+    let mut alice = Alice::new();
+    let mut history = vec![alice.identity.head().clone()];
+    for secs in [10, 20] {
+        alice.next(secs, |_| {});
+        history.push(alice.identity.head().clone());
+    }
+    let head = alice.identity.head_hash().to_owned();
+    let replay = |operations: &[Operation]| Identity::replay_admitted(operations.to_vec(), &head);
+    let replayed = replay(&history).unwrap();
+    assert_eq!(replayed.summary(), alice.identity.summary());
+    assert_eq!(
+        replay(&history[..2]).unwrap_err().code,
+        ErrorCode::HistoryConflict
+    );
+    assert_eq!(
+        replay(&history[1..]).unwrap_err().code,
+        ErrorCode::HistoryConflict
+    );
+    assert!(replay(&[]).is_err());
+    for index in 0..3 {
+        // Of good form, and of another content: its hash is another one too.
+        let Json::Object(mut object) = history[index].json.clone() else {
+            panic!("an object")
+        };
+        object.insert("x-note", "slipped in");
+        let mut changed = history.clone();
+        changed[index] = Operation::from_json(Json::Object(object), EndpointPolicy::default()).unwrap();
+        assert_eq!(
+            replay(&changed).unwrap_err().code,
+            ErrorCode::HistoryConflict,
+            "{index}"
+        );
+    }
+    let stranger = history[2].clone().json;
+    let Json::Object(mut object) = stranger else {
+        panic!("an object")
+    };
+    object.insert("kid", format!("{}#{}", alice.identity.did(), signing(7).public()));
+    history[2] = Operation::from_json(Json::Object(object), EndpointPolicy::default()).unwrap();
+    assert_eq!(
+        replay(&history).unwrap_err().code,
+        ErrorCode::RotationKeyUnknown,
+        "who may sign is checked all the same"
+    );
+}
+
+#[test]
 fn a_conflict_names_the_head() {
     let mut alice = Alice::new();
     let late = alice.identity.next_draft(after(5)).sign(&alice.rotation).unwrap();
