@@ -119,6 +119,8 @@ pub enum AppendOutcome {
 /// An agent as stores keep it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentRecord {
+    /// Hash of the newest operation, kept apart from the operations: it tells whether they are whole.
+    pub head: String,
     /// All operations, oldest first, as admitted.
     pub operations: Vec<String>,
     /// Whether it may take part.

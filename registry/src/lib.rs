@@ -22,7 +22,7 @@ mod sql;
 #[cfg(feature = "testsuite")]
 pub mod testsuite;
 
-pub use agent::{Agent, AgentSummary, QuotaOverride, Standing};
+pub use agent::{Agent, AgentSummary, Kept, QuotaOverride, Standing};
 pub use config::{Policy, RegistryConfig};
 pub use directory::Directory;
 pub use error::{RegistryError, StoreError};

@@ -38,6 +38,8 @@ pub const APPEND_ATTEMPTS_MAX: u32 = 3;
 pub const WRITE_QUEUE_MAX: usize = 4_096;
 /// Changes in one transaction.
 pub const WRITES_PER_TRANSACTION_MAX: usize = 256;
+/// Registrations in one statement.
+pub const REGISTRATIONS_PER_STATEMENT_MAX: usize = 32;
 /// Changes that can break one batch and be left out, before the whole batch fails.
 pub const CULPRITS_PER_BATCH_MAX: usize = 4;
 /// Connections that read from an SQL store.
@@ -54,5 +56,5 @@ pub const OPEN_ATTEMPTS_MAX: u32 = 100;
 pub const OPEN_PAUSE_MS: u64 = 50;
 /// Rows that one sweep transaction removes.
 pub const SWEEP_ROWS_MAX: u32 = 1_000;
-/// Problems that an integrity check lists.
+/// Problems that a check of a store lists.
 pub const INTEGRITY_PROBLEMS_MAX: usize = 100;

@@ -125,6 +125,7 @@ impl Directory for MemoryStore {
 
     async fn get(&self, name: &Name) -> Result<Option<AgentRecord>, StoreError> {
         Ok(self.state().agents.get(name).map(|entry| AgentRecord {
+            head: entry.summary.head.clone(),
             operations: entry.operations.clone(),
             standing: entry.summary.standing,
             quota: entry.summary.quota,

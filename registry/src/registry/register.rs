@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use aip_protocol::error::{ErrorCode, Refusal};
 use aip_protocol::identity::{EndpointPolicy, Identity, Operation};
-use aip_protocol::name::Name;
+use aip_protocol::name::{Did, Name};
 
 use super::Registry;
-use crate::agent::{Agent, QuotaOverride, Standing};
+use crate::agent::{Agent, Kept, QuotaOverride, Standing};
 use crate::config::Policy;
 use crate::directory::{AppendOutcome, CreateOutcome, NewAgent, NextOperation, StoredOperation};
 use crate::error::{RegistryError, StoreError, refuse};
@@ -74,19 +74,21 @@ impl Registry {
                 "this name is reserved; choose another one",
             ));
         }
-        match self.admit(&operation, invite) {
+        let hash = operation.hash().to_owned();
+        let did = operation.did.clone();
+        match self.admit(operation, invite) {
             Ok((identity, invite)) => self.create(handle.name, identity, invite).await,
-            Err(refusal) => self.same_registration(&operation, refusal).await,
+            Err(refusal) => self.same_registration(&did, &hash, refusal).await,
         }
     }
 
     fn admit(
         &self,
-        operation: &Operation,
+        operation: Operation,
         invite: Option<&str>,
     ) -> Result<(Identity, Option<SecretHash>), RegistryError> {
         operation.check_clock(self.now())?;
-        let identity = Identity::genesis(operation.clone())?;
+        let identity = Identity::genesis(operation)?;
         let invite = match (self.config.policy, invite) {
             (Policy::Open, _) => None,
             (Policy::Closed, _) => {
@@ -130,6 +132,7 @@ impl Registry {
                     standing,
                     quota,
                     registered_at,
+                    kept: Kept::default(),
                     history_bytes,
                 };
                 Ok(Registered::Created(Arc::new(agent)))
@@ -137,7 +140,7 @@ impl Registry {
             CreateOutcome::InviteRefused => Err(invite_required()),
             CreateOutcome::Exists => {
                 let taken = refuse(ErrorCode::HandleTaken, "this name is taken; choose another one");
-                self.same_registration(identity.head(), taken).await
+                self.same_registration(&did, identity.head_hash(), taken).await
             }
         }
     }
@@ -146,11 +149,12 @@ impl Registry {
     /// lost the first answer gets it again.
     async fn same_registration(
         &self,
-        operation: &Operation,
+        did: &Did,
+        hash: &str,
         refusal: RegistryError,
     ) -> Result<Registered, RegistryError> {
-        match self.agents.get(&operation.did).await? {
-            Some(agent) if agent.identity.genesis_hash() == operation.hash() => Ok(Registered::Same(agent)),
+        match self.agents.get(did).await? {
+            Some(agent) if agent.identity.genesis_hash() == hash => Ok(Registered::Same(agent)),
             _ => Err(refusal),
         }
     }

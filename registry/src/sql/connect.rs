@@ -63,6 +63,7 @@ impl Target {
         AnyPoolOptions::new()
             .max_connections(READ_CONNECTIONS_MAX)
             .acquire_timeout(Duration::from_secs(READ_WAIT_SECS))
+            .test_before_acquire(dialect.loses_idle_connections())
             .after_connect(move |conn, _| Box::pin(set_up(dialect, Role::Reader, conn)))
             .connect_lazy_with(self.options.clone())
     }

@@ -49,6 +49,13 @@ impl Dialect {
         "BEGIN IMMEDIATE"
     }
 
+    /// Whether a connection can die while nobody uses it, so that it has to be tried before each use.
+    /// One to a file cannot.
+    pub(super) fn loses_idle_connections(self) -> bool {
+        let Self::Sqlite = self;
+        false
+    }
+
     /// Whether an error says that somebody else holds the database, so that trying again can help.
     pub(super) fn is_busy(self, error: &sqlx::Error) -> bool {
         let Self::Sqlite = self;

@@ -81,6 +81,7 @@ pub(super) fn agent_record(rows: &[AnyRow]) -> Result<Option<AgentRecord>, Store
         return Ok(None);
     };
     Ok(Some(AgentRecord {
+        head: column(first, "head")?,
         operations: rows
             .iter()
             .map(|row| column(row, "operation"))

@@ -4,17 +4,31 @@
 pub(super) const CLAIM_NAME: &str = "INSERT INTO agents (name, head, seq, standing, registered_at_ms, invite) \
      VALUES ($1, $2, $3, 'active', $4, $5) ON CONFLICT (name) DO NOTHING";
 
+/// The same for many names at once, without invites; answers with those that were free.
+pub(super) fn claim_names(count: usize) -> String {
+    let rows = rows(count, 4, ", 'active'");
+    format!(
+        "INSERT INTO agents (name, head, seq, registered_at_ms, standing) VALUES {rows} \
+         ON CONFLICT (name) DO NOTHING RETURNING name, head"
+    )
+}
+
 /// Takes back a claim of the same transaction.
 pub(super) const UNCLAIM_NAME: &str = "DELETE FROM agents WHERE name = $1";
 
 pub(super) const ADD_OPERATION: &str =
     "INSERT INTO operations (name, seq, operation, admitted_at_ms) VALUES ($1, $2, $3, $4)";
 
+pub(super) fn add_operations(count: usize) -> String {
+    let rows = rows(count, 4, "");
+    format!("INSERT INTO operations (name, seq, operation, admitted_at_ms) VALUES {rows}")
+}
+
 /// Moves the head, if it is the one the operation was made for and the history has not ended.
 pub(super) const MOVE_HEAD: &str = "UPDATE agents SET head = $3, seq = $4, deactivated_at_ms = $5 \
      WHERE name = $1 AND head = $2 AND deactivated_at_ms IS NULL";
 
-pub(super) const GET_AGENT: &str = "SELECT o.operation, a.standing, a.registered_at_ms, \
+pub(super) const GET_AGENT: &str = "SELECT o.operation, a.head, a.standing, a.registered_at_ms, \
      a.mailbox_messages, a.mailbox_bytes, a.sender_messages \
      FROM agents a JOIN operations o ON o.name = a.name WHERE a.name = $1 ORDER BY o.seq";
 
@@ -72,3 +86,23 @@ pub(super) const GET_FACT: &str = "SELECT value FROM hub_facts WHERE key = $1";
 
 pub(super) const ADD_FACT: &str =
     "INSERT INTO hub_facts (key, value) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING";
+
+/// So many rows of values, each of so many placeholders and a constant rest.
+fn rows(count: usize, placeholders: usize, rest: &str) -> String {
+    let row = |row: usize| {
+        let numbers = (1..=placeholders).map(|column| format!("${}", row * placeholders + column));
+        format!("({}{rest})", numbers.collect::<Vec<_>>().join(", "))
+    };
+    (0..count).map(row).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_are_numbered_through() {
+        assert_eq!(rows(1, 2, ""), "($1, $2)");
+        assert_eq!(rows(2, 2, ", 'x'"), "($1, $2, 'x'), ($3, $4, 'x')");
+    }
+}

@@ -2,13 +2,16 @@
 
 use std::path::Path;
 
+use aip_protocol::name::Name;
 use sqlx::{AssertSqlSafe, Connection, Row};
 
 use super::SqlStore;
 use super::dialect::Role;
 use super::writer::unavailable;
+use crate::agent::Agent;
+use crate::directory::Directory;
 use crate::error::StoreError;
-use crate::limits::INTEGRITY_PROBLEMS_MAX;
+use crate::limits::{INTEGRITY_PROBLEMS_MAX, LIST_PAGE_MAX};
 
 impl SqlStore {
     /// Writes a consistent copy of the database, as of now, to a file that must not exist yet.
@@ -60,6 +63,29 @@ impl SqlStore {
             let table: String = row.try_get(0).map_err(unavailable)?;
             problems.push(format!("a row of {table} refers to nothing"));
         }
+        Ok(problems)
+    }
+
+    /// Replays every history with all its signatures, and lists what is wrong: nothing, if all is
+    /// well. Takes about 0.1 ms for each operation.
+    pub async fn check_histories(&self) -> Result<Vec<String>, StoreError> {
+        let mut problems = Vec::new();
+        let mut after: Option<Name> = None;
+        loop {
+            let page = self.list(after.as_ref(), LIST_PAGE_MAX).await?;
+            for agent in &page {
+                let checked = match self.get(&agent.name).await? {
+                    Some(record) => Agent::check_record(&agent.name, &record),
+                    None => Err(StoreError::Corrupt(format!("{} has no history", agent.name))),
+                };
+                problems.extend(checked.err().map(|problem| problem.to_string()));
+            }
+            match page.last() {
+                Some(last) if problems.len() < INTEGRITY_PROBLEMS_MAX => after = Some(last.name.clone()),
+                _ => break,
+            }
+        }
+        problems.truncate(INTEGRITY_PROBLEMS_MAX);
         Ok(problems)
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! Callers put a [`Write`] on a bounded queue and wait. The task takes what is there, without
 //! delay, runs it in one transaction, and answers after the commit. While that commit waits for the
-//! disk the next changes gather, so that a sync is shared by as many as are in a hurry. Nobody else
-//! can begin, cancel or hold a transaction; a caller that goes away changes nothing about it.
+//! disk the next changes gather, so that a sync is shared by as many as are in a hurry; registrations
+//! that stand in a row share their statements too. Nobody else can begin, cancel or hold a
+//! transaction; a caller that goes away changes nothing about it.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,8 +17,13 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::connect::Target;
 use super::dialect::{Dialect, Role};
+use super::writes::create_together;
+use crate::directory::NewAgent;
 use crate::error::StoreError;
-use crate::limits::{BUSY_ATTEMPTS_MAX, CULPRITS_PER_BATCH_MAX, WRITE_QUEUE_MAX, WRITES_PER_TRANSACTION_MAX};
+use crate::limits::{
+    BUSY_ATTEMPTS_MAX, CULPRITS_PER_BATCH_MAX, REGISTRATIONS_PER_STATEMENT_MAX, WRITE_QUEUE_MAX,
+    WRITES_PER_TRANSACTION_MAX,
+};
 
 /// A change. It runs inside a transaction with others and refuses by its outcome, having changed
 /// nothing: an `Err` is a broken database, and rolls everybody back.
@@ -30,7 +37,7 @@ pub(super) trait Write: Send + Sync + 'static {
 
 /// A change that waits for its turn, without its type.
 #[async_trait]
-pub(super) trait Job: Send {
+pub(super) trait Job: Any + Send {
     async fn run(&mut self, conn: &mut AnyConnection) -> sqlx::Result<()>;
     fn answer(self: Box<Self>, end: Result<(), StoreError>);
 }
@@ -130,16 +137,27 @@ impl Task {
         let mut end = Err(StoreError::unavailable(
             "the database refuses one change after another",
         ));
+        let mut sharing = Sharing::Statements;
         for _ in 0..CULPRITS_PER_BATCH_MAX {
-            match self.transact(batch).await {
+            match self.transact(batch, sharing).await {
                 Err(Broken {
                     error,
-                    culprit: Some(at),
+                    culprit: Culprit::Somebody,
+                }) => {
+                    tracing::warn!(%error, changes = batch.len(), "registrations were rolled back, each runs by itself");
+                    sharing = Sharing::Commit;
+                }
+                Err(Broken {
+                    error,
+                    culprit: Culprit::At(at),
                 }) => {
                     tracing::warn!(%error, changes = batch.len(), "a change was rolled back, its batch runs without it");
                     batch.remove(at).answer(Err(error));
                 }
-                Err(Broken { error, culprit: None }) => {
+                Err(Broken {
+                    error,
+                    culprit: Culprit::Nobody,
+                }) => {
                     end = Err(error);
                     break;
                 }
@@ -152,7 +170,7 @@ impl Task {
         batch.drain(..).for_each(|job| job.answer(end.clone()));
     }
 
-    async fn transact(&mut self, batch: &mut [Box<dyn Job>]) -> Result<(), Broken> {
+    async fn transact(&mut self, batch: &mut [Box<dyn Job>], sharing: Sharing) -> Result<(), Broken> {
         let mut conn = match self.conn.take() {
             Some(conn) => conn,
             None => self
@@ -161,7 +179,7 @@ impl Task {
                 .await
                 .map_err(Broken::nothing_done)?,
         };
-        run(self.target.dialect, &mut conn, batch).await?;
+        run(self.target.dialect, &mut conn, batch, sharing).await?;
         self.commits.fetch_add(1, Ordering::Relaxed);
         self.conn = Some(conn);
         Ok(())
@@ -171,21 +189,44 @@ impl Task {
 /// A transaction that did not end well.
 struct Broken {
     error: StoreError,
-    /// The change at whose statement it broke.
-    culprit: Option<usize>,
+    culprit: Culprit,
+}
+
+/// At whose statement a transaction broke.
+enum Culprit {
+    /// At nobody's: it did not begin, or did not commit.
+    Nobody,
+    /// At that of this change.
+    At(usize),
+    /// At one that several shared.
+    Somebody,
+}
+
+/// What the changes of a batch have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sharing {
+    /// The commit; registrations also their statements.
+    Statements,
+    /// The commit only.
+    Commit,
 }
 
 impl Broken {
     fn nothing_done(error: sqlx::Error) -> Self {
         Self {
             error: unavailable(error),
-            culprit: None,
+            culprit: Culprit::Nobody,
         }
     }
 }
 
 /// One transaction. Dropped before its end it is rolled back, and its connection closed.
-async fn run(dialect: Dialect, conn: &mut AnyConnection, batch: &mut [Box<dyn Job>]) -> Result<(), Broken> {
+async fn run(
+    dialect: Dialect,
+    conn: &mut AnyConnection,
+    batch: &mut [Box<dyn Job>],
+    sharing: Sharing,
+) -> Result<(), Broken> {
     let mut attempt = 1;
     let mut transaction = loop {
         match conn.begin_with(dialect.begin().into_sql_str()).await {
@@ -194,18 +235,50 @@ async fn run(dialect: Dialect, conn: &mut AnyConnection, batch: &mut [Box<dyn Jo
             Err(error) => return Err(Broken::nothing_done(error)),
         }
     };
-    for (at, job) in batch.iter_mut().enumerate() {
-        let run = job.run(&mut transaction).await;
-        run.map_err(|error| Broken {
-            error: unavailable(error),
-            culprit: Some(at),
-        })?;
+    let mut at = 0;
+    let is_open = |job: &dyn Job| sharing == Sharing::Statements && is_open_registration(job);
+    for alike in batch.chunk_by_mut(|one, next| is_open(one.as_ref()) && is_open(next.as_ref())) {
+        for some in alike.chunks_mut(REGISTRATIONS_PER_STATEMENT_MAX) {
+            let count = some.len();
+            let (run, culprit) = match some {
+                [job] => (job.run(&mut transaction).await, Culprit::At(at)),
+                some => (register(&mut transaction, some).await, Culprit::Somebody),
+            };
+            run.map_err(|error| Broken {
+                error: unavailable(error),
+                culprit,
+            })?;
+            at += count;
+        }
     }
     let commit = transaction.commit().await;
     commit.map_err(|error| Broken {
         error: StoreError::OutcomeUnknown(Arc::new(error)),
-        culprit: None,
+        culprit: Culprit::Nobody,
     })
+}
+
+/// Runs registrations that stand one after the other and bring no invite: every statement is a trip to
+/// the database and back, which they can make together.
+async fn register(conn: &mut AnyConnection, jobs: &mut [Box<dyn Job>]) -> sqlx::Result<()> {
+    let mut registrations: Vec<&mut Pending<NewAgent>> = jobs.iter_mut().filter_map(as_any_mut).collect();
+    let agents: Vec<_> = registrations.iter().map(|pending| &pending.write).collect();
+    let outcomes = create_together(conn, &agents).await?;
+    for (pending, outcome) in registrations.iter_mut().zip(outcomes) {
+        pending.outcome = Some(outcome);
+    }
+    Ok(())
+}
+
+fn is_open_registration(job: &dyn Job) -> bool {
+    let job: &dyn Any = job;
+    job.downcast_ref::<Pending<NewAgent>>()
+        .is_some_and(|pending| pending.write.invite.is_none())
+}
+
+fn as_any_mut<T: 'static>(job: &mut Box<dyn Job>) -> Option<&mut T> {
+    let job: &mut dyn Any = job.as_mut();
+    job.downcast_mut()
 }
 
 /// Nothing was committed.

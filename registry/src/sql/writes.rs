@@ -3,9 +3,11 @@
 //! A change decides by how many rows a statement touched, never by reading first, so that it is also
 //! right where several hubs write to one database. One that refuses leaves no row behind.
 
+use std::collections::HashMap;
+
 use aip_protocol::name::Name;
 use aip_protocol::time::Timestamp;
-use sqlx::AnyConnection;
+use sqlx::{AnyConnection, AssertSqlSafe, Row};
 
 use super::rows::{standing_text, to_i64};
 use super::statements;
@@ -40,6 +42,58 @@ impl Write for NewAgent {
         add_operation(conn, &self.name, &self.operation, self.registered_at).await?;
         Ok(CreateOutcome::Created)
     }
+}
+
+/// Registers agents that bring no invite, with two statements for all of them. Of several that want
+/// one name the first gets it, as one after the other.
+pub(super) async fn create_together(
+    conn: &mut AnyConnection,
+    agents: &[&NewAgent],
+) -> sqlx::Result<Vec<CreateOutcome>> {
+    let mut claim = sqlx::query(AssertSqlSafe(statements::claim_names(agents.len())));
+    for agent in agents {
+        claim = claim
+            .bind(agent.name.as_str())
+            .bind(agent.operation.hash.as_str())
+            .bind(to_i64(agent.operation.seq))
+            .bind(agent.registered_at.unix_millis());
+    }
+    let mut heads = HashMap::new();
+    for row in claim.fetch_all(&mut *conn).await? {
+        heads.insert(
+            row.try_get::<String, _>("name")?,
+            row.try_get::<String, _>("head")?,
+        );
+    }
+    let (mut created, mut outcomes) = (Vec::with_capacity(agents.len()), Vec::with_capacity(agents.len()));
+    for agent in agents {
+        let name = agent.name.as_str();
+        let is_claimed = heads.get(name).is_some_and(|head| *head == agent.operation.hash);
+        outcomes.push(if is_claimed {
+            heads.remove(name);
+            created.push(*agent);
+            CreateOutcome::Created
+        } else {
+            CreateOutcome::Exists
+        });
+    }
+    add_first_operations(conn, &created).await?;
+    Ok(outcomes)
+}
+
+async fn add_first_operations(conn: &mut AnyConnection, agents: &[&NewAgent]) -> sqlx::Result<()> {
+    if agents.is_empty() {
+        return Ok(());
+    }
+    let mut add = sqlx::query(AssertSqlSafe(statements::add_operations(agents.len())));
+    for agent in agents {
+        add = add
+            .bind(agent.name.as_str())
+            .bind(to_i64(agent.operation.seq))
+            .bind(agent.operation.json.as_str())
+            .bind(agent.registered_at.unix_millis());
+    }
+    add.execute(conn).await.map(drop)
 }
 
 impl Write for NextOperation {

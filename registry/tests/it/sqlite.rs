@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use aip_protocol::error::ErrorCode;
+use aip_protocol::identity::{EndpointPolicy, Operation};
+use aip_protocol::json::Json;
 use aip_protocol::name::Domain;
 use aip_registry::directory::CreateOutcome::{self, Created, Exists, InviteRefused};
 use aip_registry::testsuite::fixtures::{genesis, invite, name, newcomer, next, successor, token};
-use aip_registry::{Directory, Grants, SqlStore, StoreError};
+use aip_registry::{Directory, Grants, RegistryConfig, RegistryError, SqlStore, StoreError};
 use futures_util::future::join_all;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection, Row};
@@ -156,6 +158,87 @@ async fn a_broken_change_fails_alone() {
         store.create(newcomer("carol")).await.expect("goes on"),
         CreateOutcome::Created
     );
+}
+
+#[tokio::test]
+async fn a_broken_registration_fails_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = kit::sqlite(folder.path()).await;
+    store.create(newcomer("zoe")).await.expect("zoe");
+    // An operation of nobody stands where bob's first one belongs.
+    let mut conn = stranger(folder.path()).await;
+    for damage in [
+        "PRAGMA foreign_keys = OFF",
+        "INSERT INTO operations (name, seq, operation, admitted_at_ms) VALUES ('bob', 0, '', 0)",
+    ] {
+        sqlx::query(damage).execute(&mut conn).await.expect("damaged");
+    }
+    let mut other_zoe = newcomer("zoe");
+    other_zoe.operation = genesis("zoe", "second");
+    let mut outcomes = join_all([
+        store.create(newcomer("alice")),
+        store.create(newcomer("bob")),
+        store.create(other_zoe),
+        store.create(newcomer("carol")),
+    ])
+    .await;
+    let broken = outcomes.remove(1);
+    assert!(matches!(broken, Err(StoreError::Unavailable(_))), "{broken:?}");
+    let outcomes: Vec<_> = outcomes
+        .into_iter()
+        .map(|outcome| outcome.expect("no failure"))
+        .collect();
+    assert_eq!(outcomes, [Created, Exists, Created]);
+    assert_eq!(store.counts().await.expect("read").agents, 3);
+    assert_eq!(store.get(&name("bob")).await.expect("read"), None);
+}
+
+#[tokio::test]
+async fn changes_of_one_batch_run_in_their_order() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = kit::sqlite(folder.path()).await;
+    let mut uninvited = newcomer("alice");
+    uninvited.invite = Some(aip_registry::secret::SecretHash::of("bad"));
+    let outcomes = join_all([
+        store.create(uninvited.clone()),
+        store.create(newcomer("alice")),
+        store.create(newcomer("bob")),
+        store.create(uninvited),
+    ])
+    .await;
+    let outcomes: Vec<_> = outcomes
+        .into_iter()
+        .map(|outcome| outcome.expect("no failure"))
+        .collect();
+    assert_eq!(outcomes, [InviteRefused, Created, Created, Exists]);
+    assert_eq!(store.commits(), 1);
+}
+
+/// More than one statement takes, with names that are wanted twice within one and across two.
+#[tokio::test]
+async fn of_a_crowd_each_hears_its_own_outcome() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = kit::sqlite(folder.path()).await;
+    let wanted: Vec<_> = (0..100).map(|n| (n * 7) % 61).collect();
+    let create = |(at, n): (usize, &usize)| {
+        let mut agent = newcomer(&format!("agent-{n}"));
+        agent.operation = genesis(&format!("agent-{n}"), &format!("flavour-{at}"));
+        store.create(agent)
+    };
+    let outcomes = join_all(wanted.iter().enumerate().map(create)).await;
+    for (at, (n, outcome)) in wanted.iter().zip(outcomes).enumerate() {
+        let first = wanted.iter().position(|other| other == n) == Some(at);
+        let right = if first { Created } else { Exists };
+        assert_eq!(outcome.expect("no failure"), right, "number {at}");
+        let owner = store
+            .get(&name(&format!("agent-{n}")))
+            .await
+            .expect("read")
+            .expect("an agent");
+        assert_eq!(owner.operations.len(), 1);
+        let flavour = format!("\"flavour-{at}\"");
+        assert_eq!(owner.operations[0].contains(&flavour), first, "number {at}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -345,6 +428,81 @@ async fn damage_is_found_by_the_integrity_check() {
     assert_eq!(
         store.check_integrity().await.expect("checked"),
         ["a row of operations refers to nothing"]
+    );
+}
+
+/// An agent with three operations in a database on disk.
+async fn alice_on_disk(folder: &std::path::Path) -> (Arc<SqlStore>, kit::Agent) {
+    let store = Arc::new(kit::sqlite(folder).await);
+    let hub = kit::Hub::over(Arc::clone(&store), RegistryConfig::default());
+    let mut alice = hub.agent("alice").await;
+    for _ in 0..2 {
+        alice = alice.next(hub.now(), |_| {});
+        let operated = hub.registry.operate(&name("alice"), &alice.wire()).await;
+        operated.expect("appended");
+    }
+    (store, alice)
+}
+
+#[tokio::test]
+async fn a_damaged_history_is_not_believed() {
+    for damage in [
+        "DELETE FROM operations WHERE seq = 2",
+        "DELETE FROM operations WHERE seq = 1",
+        "UPDATE operations SET operation = replace(operation, 'personal', 'business') WHERE seq = 0",
+        "UPDATE operations SET operation = replace(operation, 'personal', 'business') WHERE seq = 2",
+        "UPDATE operations SET operation = substr(operation, 2) WHERE seq = 1",
+        "UPDATE agents SET head = (SELECT 'z' || head)",
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (store, alice) = alice_on_disk(folder.path()).await;
+        assert_eq!(
+            store.check_histories().await.expect("checked"),
+            Vec::<String>::new()
+        );
+        let mut conn = stranger(folder.path()).await;
+        let damaged = sqlx::query(damage).execute(&mut conn).await.expect("damaged");
+        assert_eq!(damaged.rows_affected(), 1, "{damage}");
+        // Another registry over the same store has nothing in memory yet.
+        let cold = kit::Hub::over(Arc::clone(&store), RegistryConfig::default());
+        let refused = cold.registry.resolve(&alice.did).await.expect_err(damage);
+        assert!(
+            matches!(refused, RegistryError::Failed(StoreError::Corrupt(_))),
+            "{damage}: {refused:?}"
+        );
+        let problems = store.check_histories().await.expect("checked");
+        assert!(
+            problems.len() == 1 && problems[0].contains("alice"),
+            "{problems:?}"
+        );
+    }
+}
+
+/// Whoever can write to the database can make its hashes fit; a signature he cannot make.
+#[tokio::test]
+async fn a_forged_operation_is_found_by_the_check_of_histories() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (store, alice) = alice_on_disk(folder.path()).await;
+    let Json::Object(mut forged) = alice.identity.head().json.clone() else {
+        panic!("an object")
+    };
+    forged.insert("x-note", "forged");
+    let forged = Operation::from_json(Json::Object(forged), EndpointPolicy::default()).expect("of good form");
+    let mut conn = stranger(folder.path()).await;
+    for (statement, value) in [
+        (
+            "UPDATE operations SET operation = $1 WHERE seq = 2",
+            forged.json.to_string(),
+        ),
+        ("UPDATE agents SET head = $1", forged.hash().to_owned()),
+    ] {
+        let forge = sqlx::query(statement).bind(value).execute(&mut conn).await;
+        forge.expect("forged");
+    }
+    let problems = store.check_histories().await.expect("checked");
+    assert!(
+        problems.len() == 1 && problems[0].contains("alice does not verify"),
+        "{problems:?}"
     );
 }
 

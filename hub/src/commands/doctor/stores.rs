@@ -32,6 +32,16 @@ pub(super) async fn examine(settings: &Settings, folder: &DataDir) -> Vec<Findin
         )),
         Err(error) => Finding::Bad(format!("the registry's database cannot be checked: {error}")),
     });
+    found.push(match stores.registry.check_histories().await {
+        Ok(problems) if problems.is_empty() => {
+            Finding::Good("every identity history is whole and signed".to_owned())
+        }
+        Ok(problems) => Finding::Bad(format!(
+            "identity histories are damaged ({}): restore a backup",
+            problems.join("; ")
+        )),
+        Err(error) => Finding::Bad(format!("the identity histories cannot be checked: {error}")),
+    });
     found.extend(time(&stores));
     stores.close().await;
     found
