@@ -25,7 +25,6 @@ use crate::metrics::Metrics;
 use crate::request_id::RequestIds;
 use crate::routes::discovery::Discovery;
 use crate::routes::docs::Docs;
-use crate::routes::resolve::Answers;
 use crate::socket::Sockets;
 use crate::stores::Stores;
 use crate::throttle::Throttle;
@@ -102,8 +101,6 @@ pub struct App {
     pub origins: Origins,
     /// The pages and the OpenAPI document.
     pub docs: Docs,
-    /// Rendered answers of `resolve`.
-    pub answers: Answers,
     /// The signed discovery document.
     pub discovery: Discovery,
     /// Whether the hub takes new work.
@@ -124,7 +121,6 @@ impl App {
             throttle: Throttle::new(&settings),
             bodies: BodyRoom::for_bodies_of(settings.relay.batch_bytes_max),
             origins: Origins::new(&settings.http.allowed_origins),
-            answers: Answers::new(settings.registry.cache_agents_max),
             discovery: Discovery::default(),
             docs: Docs::new()?,
             metrics: Metrics::new()?,

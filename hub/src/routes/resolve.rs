@@ -1,6 +1,6 @@
 //! Resolution: handle or DID → who that is, with which keys, and where its messages go (§3).
 //!
-//! The answer depends on the agent's history only, so it is rendered once per head and kept as bytes.
+//! The answer depends on the agent's history only, so it is rendered once per head and kept as bytes, with the agent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,6 @@ use aip_protocol::name::{Handle, Name, parse_identifier};
 use aip_protocol::time::Timestamp;
 use aip_registry::Agent;
 use bytes::Bytes;
-use moka::sync::Cache;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -87,11 +86,8 @@ impl Answer {
     }
 }
 
-/// Rendered answers, by the head of the history they were made from.
+/// An answer as it goes out.
 #[derive(Debug)]
-pub struct Answers(Cache<String, Rendered>);
-
-#[derive(Clone, Debug)]
 struct Rendered {
     body: Bytes,
     etag: HeaderValue,
@@ -99,41 +95,34 @@ struct Rendered {
     fresh_until: Timestamp,
 }
 
-impl Answers {
-    /// Room for `agents_max` answers.
-    pub fn new(agents_max: u64) -> Self {
-        Self(Cache::new(agents_max))
+/// The rendered answer for an agent, which is kept with it.
+fn rendered(app: &App, agent: &Agent) -> Result<Arc<Rendered>, ApiError> {
+    let now = app.clock.now();
+    if let Some(rendered) = agent
+        .kept
+        .get::<Rendered>()
+        .filter(|rendered| now < rendered.fresh_until)
+    {
+        return Ok(rendered);
     }
-
-    fn get(&self, app: &App, identity: &Identity) -> Result<Rendered, ApiError> {
-        let now = app.clock.now();
-        if let Some(rendered) = self
-            .0
-            .get(identity.head_hash())
-            .filter(|rendered| now < rendered.fresh_until)
-        {
-            return Ok(rendered);
-        }
-        let answer = Answer::new(identity, &app.public_url, now);
-        let body =
-            serde_json::to_vec(&answer).map_err(|error| ApiError::failed(ErrorCode::Internal, error))?;
-        // A weak validator: `expires_at` moves on while the identity stays the same.
-        let etag = HeaderValue::try_from(format!("W/\"{}\"", identity.head_hash()));
-        let rendered = Rendered {
-            body: body.into(),
-            etag: etag.map_err(|error| ApiError::failed(ErrorCode::Internal, error))?,
-            fresh_until: now + Duration::from_secs(RESOLVE_FRESH_SECS / 2),
-        };
-        self.0.insert(identity.head_hash().to_owned(), rendered.clone());
-        Ok(rendered)
-    }
+    let answer = Answer::new(&agent.identity, &app.public_url, now);
+    let body = serde_json::to_vec(&answer).map_err(|error| ApiError::failed(ErrorCode::Internal, error))?;
+    // A weak validator: `expires_at` moves on while the identity stays the same.
+    let etag = HeaderValue::try_from(format!("W/\"{}\"", agent.identity.head_hash()));
+    let rendered = Arc::new(Rendered {
+        body: body.into(),
+        etag: etag.map_err(|error| ApiError::failed(ErrorCode::Internal, error))?,
+        fresh_until: now + Duration::from_secs(RESOLVE_FRESH_SECS / 2),
+    });
+    agent.kept.put(Arc::clone(&rendered));
+    Ok(rendered)
 }
 
 /// The answer for a still percent-encoded handle or DID.
 async fn answer(app: &App, req: &HttpRequest, raw: &str) -> Result<HttpResponse, ApiError> {
     app.throttle.admit(Cost::Request, req)?;
     let agent = agent(app, &parse_identifier(raw)?).await?;
-    respond(app, &agent.identity, StatusCode::OK, header(req, &IF_NONE_MATCH))
+    respond(app, &agent, StatusCode::OK, header(req, &IF_NONE_MATCH))
 }
 
 /// The handle of a name at this hub.
@@ -168,22 +157,22 @@ pub(crate) async fn agent(app: &App, handle: &Handle) -> Result<Arc<Agent>, ApiE
 /// The resolve answer with its validator; 304 where the caller has it, 410 for a deactivated agent.
 pub(crate) fn respond(
     app: &App,
-    identity: &Identity,
+    agent: &Agent,
     status: StatusCode,
     known: Option<&str>,
 ) -> Result<HttpResponse, ApiError> {
-    if identity.is_deactivated() {
+    if agent.identity.is_deactivated() {
         let detail = "The agent ended its history: nothing reaches it, and its name stays taken.";
-        let history = serde_json::Value::from(identity.summary());
+        let history = serde_json::Value::from(agent.identity.summary());
         return Err(Refusal::new(ErrorCode::AgentDeactivated, detail)
             .with("history", history)
             .into());
     }
-    let Rendered { body, etag, .. } = app.answers.get(app, identity)?;
+    let rendered = rendered(app, agent)?;
     let unchanged = known.is_some_and(|known| {
         known
             .split(',')
-            .any(|one| one.trim().as_bytes() == etag.as_bytes())
+            .any(|one| one.trim().as_bytes() == rendered.etag.as_bytes())
     });
     let status = if unchanged {
         StatusCode::NOT_MODIFIED
@@ -192,12 +181,12 @@ pub(crate) fn respond(
     };
     let mut response = HttpResponse::build(status);
     response
-        .insert_header((ETAG, etag))
+        .insert_header((ETAG, rendered.etag.clone()))
         .insert_header((CACHE_CONTROL, FRESH));
     Ok(if unchanged {
         response.finish()
     } else {
-        response.insert_header(ContentType::json()).body(body)
+        response.insert_header(ContentType::json()).body(rendered.body.clone())
     })
 }
 

@@ -56,5 +56,5 @@ pub async fn create(
         Registered::Created(agent) => (StatusCode::CREATED, agent),
         Registered::Same(agent) => (StatusCode::OK, agent),
     };
-    respond(&app, &agent.identity, status, None)
+    respond(&app, &agent, status, None)
 }
