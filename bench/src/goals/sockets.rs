@@ -40,6 +40,9 @@ async fn connect(hub: &Hub, agents: &[Agent], credit: u32) -> anyhow::Result<Vec
         .await
 }
 
+/// How long the sockets are watched: longer than the time after which the hub pings a silent one.
+const WATCHED: Duration = Duration::from_secs(90);
+
 /// One round only: ten thousand sockets take a while to connect, and memory does not jitter.
 #[expect(clippy::cast_precision_loss, reason = "ten thousand sockets")]
 async fn idle(options: &Options) -> anyhow::Result<Vec<Row>> {
@@ -51,15 +54,19 @@ async fn idle(options: &Options) -> anyhow::Result<Vec<Row>> {
     let sockets = connect(&hub, &crowd.agents, 64).await?;
     tokio::time::sleep(Duration::from_secs(3)).await;
     let after = usage(hub.pid());
+    let count = sockets.len();
+    // Each socket is read, so that the hub's pings are answered.
+    let mut readers = JoinSet::new();
+    for mut socket in sockets {
+        readers.spawn(async move { while socket.text().await.is_ok() {} });
+    }
     let watched = Instant::now();
-    tokio::time::sleep(Duration::from_secs(20)).await;
+    tokio::time::sleep(WATCHED).await;
     let idle_cpu = (usage(hub.pid()).cpu_secs - after.cpu_secs) / watched.elapsed().as_secs_f64();
-    let each = (after.resident_kib - before.resident_kib) / sockets.len() as f64;
-    let figures = format!(
-        "{:.0} MiB before, {:.0} MiB after",
-        before.resident_kib / 1024.0,
-        after.resident_kib / 1024.0
-    );
+    anyhow::ensure!(readers.len() == count && readers.try_join_next().is_none(), "an idle socket was closed");
+    let each = (after.resident_kib - before.resident_kib) / count as f64;
+    let figures =
+        format!("{:.0} MiB before, {:.0} MiB after", before.resident_kib / 1024.0, after.resident_kib / 1024.0);
     Ok(vec![
         Row {
             id: "P9",

@@ -115,7 +115,7 @@ section! {
         /// Time after which a silent socket is closed, in seconds.
         pub silence_timeout_secs: u64 = 60, in 2..=3_600;
         /// Frames per second that one socket may send in the long run (bursts of ten times that).
-        pub frames_per_sec_max: u32 = 200, in 1..=1_000_000;
+        pub frames_per_sec_max: u32 = 1_000, in 1..=1_000_000;
         /// The longest wait that a long poll can ask for, in seconds.
         pub poll_wait_secs_max: u64 = 60, in 0..=600;
         /// Items in one answer of the inbox.
