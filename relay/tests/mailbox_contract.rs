@@ -82,6 +82,7 @@ on_every_backend! { aip_relay::mailbox::suite as row_81_mailbox:
     a_long_code_is_cut,
     a_status_is_the_senders,
     a_status_is_kept_fourteen_days,
+    an_id_used_again_has_its_newest_status,
     an_expired_message_is_never_offered,
     row_84_expiry_gives_room_back,
     a_late_append_is_swept_too,

@@ -183,7 +183,7 @@ fn dead_letter(seq: u64, value: &[u8]) -> Result<DeadLetter, StoreError> {
     })
 }
 
-/// See [`super::super::Statuses::status`]. No record was accepted after the high-water mark.
+/// See [`super::super::Statuses::status`]: the newest of each recipient. No record was accepted after the high-water mark.
 pub(crate) fn status(
     view: &dyn View,
     sender: &Did,
@@ -194,7 +194,7 @@ pub(crate) fn status(
     let newest = records::meta_number(view.get(Family::Meta, &meta::clock())?)?;
     let last = Bucket::status(newest);
     let first = Bucket::status(newest.saturating_sub(keys::secs(limits::STATUS_SECS)));
-    let mut found = Vec::new();
+    let mut found: Vec<StatusRecord> = Vec::new();
     let mut failed = None;
     for bucket in first.through(last) {
         let mut span = keys::statuses(bucket, &sender, id);
@@ -206,7 +206,11 @@ pub(crate) fn status(
                 return ControlFlow::Break(());
             }
             match records::decode_status(value) {
-                Ok(record) => found.push(record),
+                Ok(record) => {
+                    // A later bucket is the newer one: the id was used again.
+                    found.retain(|older| older.to != record.to);
+                    found.push(record);
+                }
                 Err(error) => failed = Some(error),
             }
             if found.len() < limits::FETCH_MESSAGES_MAX {

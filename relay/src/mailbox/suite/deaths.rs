@@ -265,3 +265,17 @@ pub async fn a_status_is_kept_fourteen_days(cx: &Context) {
     cx.send(3).await;
     assert_eq!(cx.status(1).await, None);
 }
+
+/// After the window an id is forgotten and may be used again, if unwisely: its status is then that of the newest.
+pub async fn an_id_used_again_has_its_newest_status(cx: &Context) {
+    cx.send(1).await;
+    cx.acked(1, &[]).await;
+    cx.wait(86_400);
+    cx.send(1).await;
+    let (sender, id) = (did("alice"), Uuid::from_u64_pair(4, 1));
+    for to in [None, Some(did("bob"))] {
+        let found = cx.store.status(&sender, id, to.as_ref()).await.unwrap();
+        let found: Vec<_> = found.iter().map(|record| (record.status, record.seq)).collect();
+        assert_eq!(found, [(Status::Stored, Some(2))]);
+    }
+}
