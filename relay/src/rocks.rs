@@ -17,9 +17,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rocksdb::checkpoint::Checkpoint;
+use rocksdb::perf::{PerfStatsLevel, set_perf_stats};
 use rocksdb::{
     BlockBasedOptions, BoundColumnFamily, Cache, ColumnFamilyDescriptor, DB, DBCompressionType,
-    DBRecoveryMode, LogLevel, Options, ReadOptions, SliceTransform, WriteBatch, WriteOptions,
+    DBRecoveryMode, ErrorKind, LogLevel, Options, ReadOptions, SliceTransform, WriteBatch, WriteOptions,
 };
 
 use crate::mailbox::StoreError;
@@ -143,15 +144,21 @@ pub(crate) enum EngineError {
     Failed(String),
 }
 
+impl EngineError {
+    /// Sorts what RocksDB said. It has no kind of its own for a folder in use, which it tells by the name of its lock.
+    fn of(kind: &ErrorKind, text: String) -> Self {
+        match kind {
+            ErrorKind::Corruption => Self::Corrupt(text),
+            ErrorKind::IOError if text.contains("/LOCK:") => Self::Locked(text),
+            _ => Self::Failed(text),
+        }
+    }
+}
+
 impl From<rocksdb::Error> for EngineError {
     fn from(error: rocksdb::Error) -> Self {
         let kind = error.kind();
-        let text = error.into_string();
-        match kind {
-            rocksdb::ErrorKind::Corruption => Self::Corrupt(text),
-            rocksdb::ErrorKind::IOError if text.contains("lock") => Self::Locked(text),
-            _ => Self::Failed(text),
-        }
+        Self::of(&kind, error.into_string())
     }
 }
 
@@ -162,6 +169,11 @@ impl From<EngineError> for StoreError {
             other => Self::Unavailable(other.to_string().into()),
         }
     }
+}
+
+/// Has RocksDB count nothing on this thread: it counts every comparison of two keys, and nobody asks.
+pub(crate) fn count_nothing() {
+    set_perf_stats(PerfStatsLevel::Disable);
 }
 
 /// An open database.
@@ -390,4 +402,22 @@ pub(crate) fn last_seq(
 ) -> Result<Option<u64>, EngineError> {
     let key = engine.last(Family::Message, &keys::messages_from(mailbox, 0))?;
     Ok(key.and_then(|key| keys::seq_of(&key)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_in_use_only_where_its_lock_says_so() {
+        let of = |text: &str| EngineError::of(&ErrorKind::IOError, text.to_owned());
+        for text in [
+            "IO error: While lock file: /data/store/db/LOCK: Resource temporarily unavailable",
+            "IO error: lock hold by current process, acquire time 1 acquiring thread 2: /data/store/db/LOCK: No locks available",
+        ] {
+            assert_eq!(of(text), EngineError::Locked(text.to_owned()));
+        }
+        let full = "IO error: No space left on device: While appending to file: /mnt/block-storage/db/000012.log: No space left on device";
+        assert_eq!(of(full), EngineError::Failed(full.to_owned()));
+    }
 }
