@@ -2,6 +2,7 @@
 
 use aip_tests::Vitals;
 use aip_tests::raw::{Answer, DEADLINE, Request, Wire};
+use futures_util::future::join_all;
 use serde_json::Value;
 
 use super::{Door, House, assert_discreet, assert_refused};
@@ -259,30 +260,32 @@ async fn a_body_in_another_wrapping_is_refused() {
 async fn an_announced_giant_is_refused() {
     let house = House::with("[http]\nbody_timeout_secs = 1\nbody_bytes_per_sec_min = 0").await;
     let before = Vitals::of(&house.hub).await;
-    for door in house.doors().await.into_iter().filter(|door| door.body) {
-        let request = door
-            .request(&house.token)
-            .field("content-length", (1_u64 << 32).to_string())
-            .unframed();
-        let answer = house
-            .ask(&request.field("content-type", "application/json"))
-            .await;
-        let what = format!("{} {}", door.method, door.template);
-        assert_eq!(answer.status, 413, "{what}: {}", answer.text());
-        assert!(matches!(
-            assert_refused(&answer, &what).as_str(),
-            "body_too_large" | "envelope_too_large"
-        ));
-        assert!(
-            answer.json()["limit_bytes"]
-                .as_u64()
-                .is_some_and(|bytes| bytes > 0),
-            "{}",
-            answer.text()
-        );
-        assert_eq!(answer.header("connection"), "close", "{what}");
-    }
+    let doors = house.doors().await.into_iter().filter(|door| door.body);
+    join_all(doors.map(|door| announce_giant(&house, door))).await;
     Vitals::assert_unharmed(&house.hub, &before).await;
+}
+
+async fn announce_giant(house: &House, door: Door) {
+    let what = format!("{} {}", door.method, door.template);
+    let request = door
+        .request(&house.token)
+        .field("content-type", "application/json");
+    let request = request
+        .field("content-length", (1_u64 << 32).to_string())
+        .unframed();
+    let answer = house.ask(&request).await;
+    assert_eq!(answer.status, 413, "{what}: {}", answer.text());
+    let code = assert_refused(&answer, &what);
+    assert!(
+        matches!(code.as_str(), "body_too_large" | "envelope_too_large"),
+        "{what}: {code}"
+    );
+    assert!(
+        answer.json()["limit_bytes"].as_u64() > Some(0),
+        "{}",
+        answer.text()
+    );
+    assert_eq!(answer.header("connection"), "close", "{what}");
 }
 
 /// A body without an end: chunk after chunk, each of the size of a fair one.
@@ -290,33 +293,27 @@ async fn an_announced_giant_is_refused() {
 async fn an_endless_body_is_refused() {
     let house = House::open().await;
     let before = Vitals::of(&house.hub).await;
-    let chunk = [
-        format!("{:x}\r\n", 1 << 20).into_bytes(),
-        vec![b' '; 1 << 20],
-        b"\r\n".to_vec(),
-    ]
-    .concat();
-    for door in house.doors().await.into_iter().filter(|door| door.body) {
-        let what = format!("{} {}", door.method, door.template);
-        let mut wire = Wire::open(house.hub.url()).await.unwrap();
-        let head = door
-            .request(&house.token)
-            .field("transfer-encoding", "chunked")
-            .unframed();
-        wire.send(&head.field("content-type", "application/json").to_bytes())
-            .await
-            .unwrap();
-        let flood = async { while wire.send(&chunk).await.is_ok() {} };
-        assert!(
-            tokio::time::timeout(DEADLINE, flood).await.is_ok(),
-            "{what} takes what comes"
-        );
-        if let Some(answer) = wire.answer().await {
-            assert_eq!(answer.status, 413, "{what}: {}", answer.text());
-            assert_refused(&answer, &what);
-        }
-    }
+    let doors = house.doors().await.into_iter().filter(|door| door.body);
+    join_all(doors.map(|door| send_without_end(&house, door))).await;
     Vitals::assert_unharmed(&house.hub, &before).await;
+}
+
+async fn send_without_end(house: &House, door: Door) {
+    let what = format!("{} {}", door.method, door.template);
+    let chunk = [b"100000\r\n".to_vec(), vec![b' '; 0x10_0000], b"\r\n".to_vec()].concat();
+    let head = door
+        .request(&house.token)
+        .field("content-type", "application/json");
+    let head = head.field("transfer-encoding", "chunked").unframed();
+    let mut wire = Wire::open(house.hub.url()).await.unwrap();
+    wire.send(&head.to_bytes()).await.unwrap();
+    let flood = async { while wire.send(&chunk).await.is_ok() {} };
+    let ended = tokio::time::timeout(DEADLINE, flood).await;
+    assert!(ended.is_ok(), "{what} takes what comes");
+    if let Some(answer) = wire.answer().await {
+        assert_eq!(answer.status, 413, "{what}: {}", answer.text());
+        assert_refused(&answer, &what);
+    }
 }
 
 /// A member of an envelope, a wrong value, and the code of its refusal.

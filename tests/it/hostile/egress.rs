@@ -145,11 +145,14 @@ async fn an_endpoint_that_is_none_is_refused() {
         "javascript:alert(1)",
         "http://host.example/",
         "https://",
-        "https://host.example:0/",
         "https://host.example:99999/",
         "https://ho st.example/",
         "https://host.example/\r\nx: y",
         "unix:/var/run/docker.sock",
+        " https://host.example/",
+        "https://host.example/\u{a0}",
+        "https://h\u{f6}st.example/",
+        "https://host.example/\t",
     ];
     let good = TestAgent::new(&hub, "mallory");
     for endpoint in endpoints {

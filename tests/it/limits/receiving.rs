@@ -61,7 +61,7 @@ async fn row_83_credit_ends_exactly_at_its_limit() {
 
 #[tokio::test]
 async fn row_42_a_silent_socket_is_closed() {
-    let hub = hub("[receive]\nsilence_timeout_secs = 2\n");
+    let hub = hub("[receive]\nsilence_timeout_secs = 6\n");
     let (alice, bob) = two(&hub).await;
     // One that answers pings is not silent, however little it has to say.
     let (mut alive, _ready) = Socket::signed_in(&hub, &alice, json!({})).await;
