@@ -74,7 +74,7 @@ pub enum Event {
         /// Its place in the mailbox.
         seq: u64,
     },
-    /// At the end it still lay in its mailbox.
+    /// The hub holds it at the end: in its mailbox, or among the dead letters.
     Keep {
         /// The recipient.
         to: String,
@@ -98,6 +98,14 @@ impl Event {
             digest: hex::encode(envelope.digest()),
             outcome,
             seq,
+        }
+    }
+
+    /// The hub holds it.
+    pub fn kept(envelope: &Envelope) -> Self {
+        Self::Keep {
+            to: envelope.to.to_string(),
+            id: hex::encode(envelope.dedup_key()),
         }
     }
 
@@ -143,7 +151,7 @@ impl History {
         self.lock().clone()
     }
 
-    /// Messages that the hub took, without an effect so far.
+    /// Messages that the hub took, without an effect so far, and that it is not known to hold.
     pub fn unsettled(&self) -> usize {
         let events = self.lock();
         let mut open: BTreeSet<&str> = BTreeSet::new();
@@ -158,7 +166,7 @@ impl History {
             }
         }
         for event in events.iter() {
-            if let Event::Apply { id, .. } = event {
+            if let Event::Apply { id, .. } | Event::Keep { id, .. } = event {
                 open.remove(id.as_str());
             }
         }
@@ -189,13 +197,17 @@ impl History {
     #[must_use]
     pub fn summary(&self) -> String {
         format!(
-            "{} events; sends: {} taken, {} known before, {} refused, {} open; {} messages came more than once",
+            "{} events; sends: {} taken, {} known before, {} refused, {} open; {} came more than once, {} kept",
             self.len(),
             self.count(Outcome::Ok),
             self.count(Outcome::Duplicate),
             self.count(Outcome::Refused),
             self.count(Outcome::Unknown),
-            self.redelivered()
+            self.redelivered(),
+            self.events()
+                .iter()
+                .filter(|event| matches!(event, Event::Keep { .. }))
+                .count()
         )
     }
 
@@ -216,7 +228,7 @@ impl History {
 /// What must not be. Each names the message or the place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Violation {
-    /// Taken by the hub, and neither handed over nor still in the mailbox.
+    /// Taken by the hub, and neither handed over nor still held.
     Lost(String),
     /// Taken twice, as if it were two messages.
     TakenTwice(String),

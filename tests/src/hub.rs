@@ -299,10 +299,40 @@ impl TestHub {
 
     /// SIGTERM, and the exit status once the process has ended; `None` when it does not end in time.
     pub fn terminate(&mut self, within: Duration) -> Option<ExitStatus> {
-        let pid = self.pid()?.to_string();
-        // Fails only when the process is gone already.
-        drop(Command::new("kill").args(["-TERM", &pid]).status());
+        self.signal("TERM");
         self.wait(within)
+    }
+
+    /// SIGSTOP; when it returns, every thread stands still, and none is within a call to the system.
+    pub fn pause(&self) {
+        self.signal("STOP");
+        while !self.stands_still() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// SIGCONT.
+    pub fn resume(&self) {
+        self.signal("CONT");
+    }
+
+    fn signal(&self, name: &str) {
+        if let Some(pid) = self.pid() {
+            // Fails only when the process is gone already.
+            drop(Command::new("kill").args(["-s", name, &pid.to_string()]).status());
+        }
+    }
+
+    /// Also of a process that is gone.
+    fn stands_still(&self) -> bool {
+        let folder = format!("/proc/{}/task", self.pid().unwrap_or_default());
+        let threads = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        threads
+            .filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok())
+            .all(|stat| {
+                let state = stat.rsplit(')').next().unwrap_or_default().trim_start();
+                state.starts_with(['T', 'Z', 'X'])
+            })
     }
 
     /// The exit status once the process has ended; `None` when it does not end in time.

@@ -20,6 +20,12 @@ async fn row_44_nothing_acknowledged_is_lost_when_the_hub_is_killed() -> Result<
     for _ in 0..rounds() {
         load.progress(chance.random_range(20..600)).await;
         tokio::time::sleep(Duration::from_micros(chance.random_range(0..20_000))).await;
+        if chance.random_ratio(1, 3) {
+            let span = Duration::from_millis(chance.random_range(0..300));
+            tokio::task::block_in_place(|| hub.pause());
+            tokio::time::sleep(span).await;
+            hub.resume();
+        }
         tokio::task::block_in_place(|| hub.kill());
         if chance.random_ratio(1, 3) {
             let after = Duration::from_millis(chance.random_range(0..400));
