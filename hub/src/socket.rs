@@ -49,11 +49,12 @@ impl Sockets {
     /// A place for a socket that has not signed in; it is given back by dropping it.
     ///
     /// # Errors
-    /// 503 when there are too many of them.
+    /// 429 when there are too many of them: it is their doing, and no failure of the hub.
     pub fn newcomer(&self) -> Result<OwnedSemaphorePermit, ApiError> {
         Arc::clone(&self.newcomers).try_acquire_owned().map_err(|_full| {
             let detail = "Too many sockets are signing in at the same time. Try again in a moment.";
-            Refusal::new(ErrorCode::Unavailable, detail)
+            Refusal::new(ErrorCode::RateLimited, detail)
+                .with("limit_sockets", NEWCOMERS_MAX)
                 .retry_after(UNAVAILABLE_RETRY_SECS)
                 .into()
         })

@@ -28,8 +28,8 @@ const SUBPROTOCOL: &str = "aip.v1";
         (status = 101, description = "Upgraded; the first frame is the challenge"),
         (status = 400, description = "No WebSocket handshake, or without the subprotocol"),
         (status = 403, description = "A web page of an origin that the operator has not listed"),
-        (status = 429, description = "Too many requests from one address"),
-        (status = 503, description = "Too many sockets are signing in, or the hub is going away"),
+        (status = 429, description = "Too many requests from one address, or too many sockets that are signing in"),
+        (status = 503, description = "The hub is going away"),
     )
 )]
 pub async fn connect(

@@ -130,7 +130,7 @@ async fn sockets_that_have_not_signed_in_are_bounded() {
     let held: Vec<_> = (0..crate::limits::NEWCOMERS_MAX)
         .map(|_| sockets.newcomer().unwrap())
         .collect();
-    assert_eq!(sockets.newcomer().unwrap_err().status(), 503);
+    assert_eq!(sockets.newcomer().unwrap_err().status(), 429);
     drop(held);
     assert!(sockets.newcomer().is_ok());
 }
