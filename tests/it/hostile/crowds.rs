@@ -1,8 +1,9 @@
 //! Many strangers at once: they get their time and no more, and an agent among them is served.
 
-use aip_tests::raw::{Request, Wire, ask};
+use aip_tests::raw::{DEADLINE, Request, Wire, ask};
+use aip_tests::vitals::GROWTH_BYTES_MAX;
 use aip_tests::ws::Socket;
-use aip_tests::{HubOptions, TestAgent, TestHub, Vitals};
+use aip_tests::{HubOptions, TestAgent, TestHub, Vitals, keyed};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ const CROWD: usize = 1_000;
 
 #[tokio::test]
 async fn a_thousand_sockets_that_never_sign_in_are_sent_away() {
-    let house = House::with("[receive]\nauth_timeout_secs = 20").await;
+    let house = House::with("[receive]\nauth_timeout_secs = 30").await;
     let before = Vitals::of(&house.hub).await;
     let mut crowd = Vec::with_capacity(CROWD);
     while crowd.len() < CROWD {
@@ -29,6 +30,15 @@ async fn a_thousand_sockets_that_never_sign_in_are_sent_away() {
     let (mut bob, _ready) = Socket::signed_in(&house.hub, &house.bob, json!({})).await;
     assert_eq!(house.alice.send(&house.hub, &house.bob).await.status, 202);
     assert_eq!(bob.frame("msg").await["seq"], 1);
+    // More of them than the hub has places for are told to wait.
+    let mut refused = Vec::new();
+    while refused.is_empty() && crowd.len() < 2 * CROWD {
+        match Socket::try_open(&house.hub, &[("sec-websocket-protocol", "aip.v1")]).await {
+            Ok(socket) => crowd.push(socket),
+            Err(status) => refused.push(status),
+        }
+    }
+    assert_eq!(refused, [429], "{} sockets are signing in", crowd.len());
     for code in join_all(crowd.iter_mut().map(Socket::close_code)).await {
         assert_eq!(code, 4408);
     }
@@ -56,6 +66,49 @@ async fn a_thousand_silent_connections_are_let_go() {
         );
     }
     Vitals::assert_well(&house.hub, &before).await;
+}
+
+/// Bodies that are as large as they may be, all at once, and never finished. Together they may take 256 MiB, and a
+/// buffer that grows has up to as much again in hand.
+#[tokio::test]
+async fn large_bodies_together_are_bounded() {
+    const BODIES: usize = 300;
+    const BODY_BYTES: usize = 4 << 20;
+    const TOGETHER_BYTES_MAX: u64 = 2 * 256 * 1024 * 1024 + GROWTH_BYTES_MAX;
+    let house = House::with("[http]\nbody_timeout_secs = 60\n").await;
+    let before = house.hub.resident_bytes().unwrap();
+    let body = vec![b' '; BODY_BYTES - 1];
+    let head = Request::post("/api/v1/messages", vec![b' '; BODY_BYTES]).to_bytes();
+    let head = &head[..head.len() - BODY_BYTES];
+    let mut crowd = Vec::new();
+    for _ in 0..BODIES {
+        let mut wire = Wire::open(house.hub.url()).await.unwrap();
+        let _sent = wire.send(&[head, &body].concat()).await;
+        crowd.push(wire);
+    }
+    let grown = house.hub.resident_bytes().unwrap().saturating_sub(before);
+    assert!(grown < TOGETHER_BYTES_MAX, "the hub grew by {grown} bytes");
+    // Who sends a message of the usual size is served; who comes last with a large one is told to wait.
+    assert_eq!(house.alice.send(&house.hub, &house.bob).await.status, 202);
+    let answer = crowd.last_mut().unwrap().answer().await.unwrap();
+    assert_eq!(
+        (answer.status, assert_refused(&answer, "one of many").as_str()),
+        (429, "rate_limited")
+    );
+    drop(crowd);
+    let large = house
+        .alice
+        .envelope_with(&house.bob, &vec![b'x'; 150_000], |_| ())
+        .to_wire();
+    let sending = async {
+        while keyed::send(&house.hub, large.clone()).await.status != 202 {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    assert!(
+        tokio::time::timeout(DEADLINE, sending).await.is_ok(),
+        "the room is not given back"
+    );
 }
 
 /// Answers to challenges by the hundred, all wrong: each costs a signature check and leaves nothing behind.
