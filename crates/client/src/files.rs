@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Replaces `path` with `bytes`: after a crash there is the old content or the new, never a part. Owner-only.
 pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -55,15 +56,17 @@ fn folder_of(path: &Path) -> &Path {
         .unwrap_or_else(|| Path::new("."))
 }
 
-/// A name for the file in the making. It carries the process id, so that two processes do not share one; what a crash
-/// left behind under it is removed.
+/// A name for the file in the making. It carries the process id and a number of its own, so that no two writers share
+/// one; what a crash left behind under it is removed.
 fn beside(path: &Path) -> io::Result<PathBuf> {
+    static WRITTEN: AtomicU64 = AtomicU64::new(0);
     let name = path
         .file_name()
         .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     let mut unfinished = std::ffi::OsString::from(".");
     unfinished.push(name);
-    unfinished.push(format!(".{}.part", std::process::id()));
+    let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+    unfinished.push(format!(".{}-{number}.part", std::process::id()));
     let beside = folder_of(path).join(unfinished);
     match fs::remove_file(&beside) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -82,6 +85,25 @@ mod tests {
         write_atomic(&path, b"one").unwrap();
         write_atomic(&path, b"two").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"two");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn writers_at_the_same_time_do_not_meet() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        std::thread::scope(|scope| {
+            for writer in 0..8_u8 {
+                let path = &path;
+                scope.spawn(move || {
+                    for _ in 0..50 {
+                        write_atomic(path, &[writer; 100]).unwrap();
+                    }
+                });
+            }
+        });
+        let written = fs::read(&path).unwrap();
+        assert!(written.len() == 100 && written.windows(2).all(|pair| pair[0] == pair[1]));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
