@@ -1,12 +1,14 @@
-//! What a crash leaves of the last log: cut short anywhere, or damaged in the middle. On copies of the data folder.
+//! What a crash leaves of the last log: cut short anywhere, or damaged in the middle; and damage in any other file of
+//! the store. On copies of the data folder.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use aip_client::inbox::MemoryInbox;
 use aip_client::{Client, Draft, Incoming, ListenOptions, SealedEnvelope, SentStatus, SessionState};
 use aip_tests::clients::{QUICK, agent, handle};
-use aip_tests::{TestHub, chance, seed};
+use aip_tests::{StartFailure, TestHub, chance, seed};
 use anyhow::{Context, Result, ensure};
 use rand::RngExt as _;
 
@@ -17,20 +19,33 @@ const MESSAGES: usize = 40;
 /// What the hub says of a start that found less than was acknowledged.
 const LOSS_TOLD: &str = "writes are missing";
 
-/// A hub that was killed with everything in its log, and what was in it.
+/// Ends a hang only.
+const EXIT_WITHIN: Duration = Duration::from_mins(1);
+
+/// A hub that has ended, and what was in it.
 struct Crashed {
     hub: TestHub,
     alice: Client,
     bob: Client,
     sealed: Vec<SealedEnvelope>,
     epoch: String,
-    /// The data folder as the crash left it.
+    /// The data folder as the end left it.
     whole: PathBuf,
     copies: usize,
 }
 
 impl Crashed {
-    async fn new() -> Result<Self> {
+    /// Killed, with everything in its log.
+    async fn killed() -> Result<Self> {
+        Self::ended_by(TestHub::kill).await
+    }
+
+    /// Stopped in order, with everything in its files.
+    async fn stopped() -> Result<Self> {
+        Self::ended_by(|hub| drop(hub.terminate(EXIT_WITHIN))).await
+    }
+
+    async fn ended_by(end: fn(&mut TestHub)) -> Result<Self> {
         let mut hub = TestHub::start_with(roomy(""));
         let (alice, bob) = (agent(&hub, "alice").await?, agent(&hub, "bob").await?);
         let (epoch, _) = mailbox(&bob, 0).await?;
@@ -43,7 +58,7 @@ impl Crashed {
             sealed.push(next);
         }
         noted(&hub).await;
-        hub.kill();
+        tokio::task::block_in_place(|| end(&mut hub));
         let whole = hub.folder().join("whole");
         copy(&hub.data(), &whole);
         Ok(Self {
@@ -57,16 +72,50 @@ impl Crashed {
         })
     }
 
-    /// A fresh copy, with its newest log changed.
-    fn damage(&mut self, change: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
+    /// A fresh copy, with the file that `pick` finds in its store changed.
+    fn damage(
+        &mut self,
+        pick: impl FnOnce(&Path) -> PathBuf,
+        change: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<PathBuf> {
         self.copies += 1;
         let data = self.hub.folder().join(format!("copy-{}", self.copies));
         copy(&self.whole, &data);
-        let log = newest_log(&data);
-        let mut bytes = std::fs::read(&log)?;
+        let file = pick(&data);
+        let mut bytes = std::fs::read(&file)?;
         change(&mut bytes);
-        std::fs::write(&log, bytes)?;
+        std::fs::write(&file, bytes)?;
         self.hub.use_data(data);
+        Ok(file)
+    }
+
+    /// The hub serves; every message is there byte for byte, or reading them fails.
+    async fn check_whole_or_told(&self) -> Result<()> {
+        let mut after = None;
+        let mut found = 0;
+        while found < MESSAGES {
+            let page = match self.bob.fetch_inbox(after.as_ref(), 10, Duration::ZERO).await {
+                Ok(page) => page,
+                Err(error) => {
+                    let status = error.problem().map_or(0, |problem| problem.status);
+                    ensure!(status >= 500, "no failure of the hub's: {error}");
+                    return Ok(());
+                }
+            };
+            ensure!(
+                page.unreadable.is_empty() && !page.items.is_empty(),
+                "silence after {found}: {page:?}"
+            );
+            for message in &page.items {
+                let sent = self.sealed.get(found).context("more than was sent")?;
+                ensure!(
+                    message.envelope.digest() == sent.envelope().digest(),
+                    "{found} is another one"
+                );
+                found += 1;
+            }
+            after = page.items.last().map(|message| message.key().cursor);
+        }
         Ok(())
     }
 
@@ -154,14 +203,14 @@ async fn noted(hub: &TestHub) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn row_78_a_torn_log_opens_without_repair_and_keeps_a_prefix() -> Result<()> {
     let mut chance = chance(seed("torn"));
-    let mut crashed = Crashed::new().await?;
+    let mut crashed = Crashed::killed().await?;
     let length = usize::try_from(std::fs::metadata(newest_log(&crashed.whole))?.len())?;
     let mut offsets = vec![0, 1, length / 2, length - 1, length];
     offsets.extend((0..5).map(|_| chance.random_range(0..length)));
     offsets.sort_unstable();
     let mut before = 0;
     for offset in offsets {
-        crashed.damage(|log| log.truncate(offset))?;
+        crashed.damage(newest_log, |log| log.truncate(offset))?;
         restart(&mut crashed.hub);
         let left = crashed
             .check_prefix()
@@ -181,10 +230,10 @@ async fn row_78_a_torn_log_opens_without_repair_and_keeps_a_prefix() -> Result<(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_damaged_log_is_never_silent() -> Result<()> {
     let mut chance = chance(seed("damaged"));
-    let mut crashed = Crashed::new().await?;
+    let mut crashed = Crashed::killed().await?;
     for _ in 0..6 {
         let mut place = 0;
-        crashed.damage(|log| {
+        crashed.damage(newest_log, |log| {
             place = chance.random_range(0..log.len());
             log[place] ^= 1 << chance.random_range(0..8);
         })?;
@@ -193,11 +242,51 @@ async fn a_damaged_log_is_never_silent() -> Result<()> {
                 let left = crashed.check_prefix().await;
                 left.with_context(|| format!("a bit of byte {place} turned"))?;
             }
-            Err(failure) => {
-                let status = failure.status.context("it hangs")?;
-                ensure!(!status.success() && failure.log.contains("store"), "{failure}");
-            }
+            Err(failure) => told(&failure)?,
         }
     }
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_file_is_never_silent() -> Result<()> {
+    let mut chance = chance(seed("files"));
+    let mut stopped = Crashed::stopped().await?;
+    for _ in 0..12 {
+        let (nth, mut place) = (chance.random_range(0..1_000), 0);
+        let file = stopped.damage(
+            |data| {
+                let files = data_files(data);
+                files[nth % files.len()].clone()
+            },
+            |bytes| {
+                place = chance.random_range(0..bytes.len());
+                bytes[place] ^= 1 << chance.random_range(0..8);
+            },
+        )?;
+        match tokio::task::block_in_place(|| stopped.hub.try_restart()) {
+            Ok(()) => stopped.check_whole_or_told().await,
+            Err(failure) => told(&failure),
+        }
+        .with_context(|| format!("a bit of byte {place} of {} turned", file.display()))?;
+    }
+    Ok(())
+}
+
+/// A start that failed with words about the store.
+fn told(failure: &StartFailure) -> Result<()> {
+    let status = failure.status.context("it hangs")?;
+    ensure!(!status.success() && failure.log.contains("store"), "{failure}");
+    Ok(())
+}
+
+/// The files of the store that hold data.
+fn data_files(data: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(data.join("store/db")).expect("a mailbox store");
+    let mut files: Vec<_> = entries
+        .map(|entry| entry.expect("a readable entry").path())
+        .collect();
+    files.retain(|file| file.extension().is_some_and(|of| of == "sst" || of == "blob"));
+    files.sort();
+    files
 }
