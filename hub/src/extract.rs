@@ -282,16 +282,19 @@ impl FromRequest for Caller {
 
     fn from_request(req: &HttpRequest, _: &mut dev::Payload) -> Self::Future {
         let app = req.app_data::<web::Data<App>>().cloned();
-        let token = bearer(req).map(str::to_owned);
+        let req = req.clone();
         Box::pin(async move {
             let app = app.ok_or_else(|| ApiError::failed(ErrorCode::Internal, "no application state"))?;
-            let refusal = || {
+            app.throttle.admit_proof(&req)?;
+            let did = match bearer(&req) {
+                Some(token) => app.registry.authenticate(token).await?,
+                None => None,
+            };
+            did.map(Self).ok_or_else(|| {
+                app.throttle.count_proof(&req, ErrorCode::TokenInvalid);
                 let detail = "Send a valid token as `Authorization: Bearer …`; POST /api/v1/auth/challenge starts one.";
                 ApiError::refused(ErrorCode::TokenInvalid, detail)
-            };
-            let token = token.ok_or_else(refusal)?;
-            let did = app.registry.authenticate(&token).await?;
-            did.map(Self).ok_or_else(refusal)
+            })
         })
     }
 }

@@ -1,4 +1,5 @@
-//! Limits per network address, for doors that a stranger can knock at without having signed anything.
+//! Limits per network address: for doors that a stranger can knock at without having signed anything, and for
+//! signatures and tokens that turn out not to be good.
 //!
 //! Addresses fall into a fixed number of buckets by a hash with a secret seed, so the memory is bounded however many
 //! addresses call, and nobody can choose whose bucket to share. A network (IPv6 /64) counts as one address, as one
@@ -7,8 +8,10 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use actix_web::HttpRequest;
+use actix_web::http::StatusCode;
 use actix_web::http::header::HeaderMap;
 use aip_protocol::error::{ErrorCode, Refusal};
 use governor::clock::{Clock as _, DefaultClock};
@@ -18,6 +21,9 @@ use ipnet::IpNet;
 use crate::config::Settings;
 use crate::error::ApiError;
 use crate::limits::THROTTLE_BUCKETS;
+use strikes::Strikes;
+
+mod strikes;
 
 /// The header that a trusted proxy adds the caller's address to.
 const FORWARDED_FOR: &str = "x-forwarded-for";
@@ -35,6 +41,7 @@ pub enum Cost {
 pub struct Throttle {
     requests: Option<Limit>,
     registrations: Option<Limit>,
+    strikes: Option<Strikes>,
     seed: RandomState,
     proxies: Vec<IpNet>,
 }
@@ -53,15 +60,10 @@ impl Limit {
         })
     }
 
-    /// The seconds to wait, if the bucket is empty.
-    fn wait_secs(&self, bucket: u64) -> Option<u64> {
+    /// Takes one out of the bucket; the time to wait, if it is empty.
+    fn wait(&self, bucket: u64) -> Option<Duration> {
         let not_until = self.buckets.check_key(&bucket).err()?;
-        Some(
-            not_until
-                .wait_time_from(self.clock.now())
-                .as_secs()
-                .saturating_add(1),
-        )
+        Some(not_until.wait_time_from(self.clock.now()))
     }
 }
 
@@ -74,12 +76,11 @@ impl Throttle {
             let rate = NonZeroU32::new(rate).filter(|_| !open)?;
             Some(make(rate).allow_burst(NonZeroU32::new(burst).unwrap_or(rate)))
         };
+        let requests = quota(http.requests_per_sec, http.request_burst, Quota::per_second);
         Self {
-            requests: Limit::new(quota(
-                http.requests_per_sec,
-                http.request_burst,
-                Quota::per_second,
-            )),
+            requests: Limit::new(requests),
+            // As many again: a bucket of its own, so that look-ups and failures do not use up each other's.
+            strikes: Strikes::new(requests),
             registrations: Limit::new(quota(
                 registry.registrations_per_minute,
                 registry.registration_burst,
@@ -100,16 +101,44 @@ impl Throttle {
             Cost::Registration => &self.registrations,
         };
         let Some(limit) = limit else { return Ok(()) };
-        let caller = caller(req.peer_addr(), req.headers(), &self.proxies);
-        let bucket = self.seed.hash_one(network(caller)) % THROTTLE_BUCKETS;
-        let Some(wait) = limit.wait_secs(bucket) else {
+        let detail = "Too many requests came from your network address. Wait for the time in Retry-After.";
+        refuse(limit.wait(self.bucket(req)), detail)
+    }
+
+    /// Lets a signature or a token be looked at, unless too many from its network address were not good.
+    ///
+    /// # Errors
+    /// 429 `rate_limited` with `Retry-After`.
+    pub fn admit_proof(&self, req: &HttpRequest) -> Result<(), ApiError> {
+        let Some(strikes) = &self.strikes else {
             return Ok(());
         };
-        let detail = "Too many requests came from your network address. Wait for the time in Retry-After.";
-        Err(Refusal::new(ErrorCode::RateLimited, detail)
-            .retry_after(wait)
-            .into())
+        let detail = "Too many signatures or tokens from your network address were not good. Wait for the time in \
+                      Retry-After.";
+        refuse(strikes.wait(self.bucket(req)), detail)
     }
+
+    /// Counts what came of a signature or a token against its network address, if it was a failure of authenticity
+    /// (401).
+    pub fn count_proof(&self, req: &HttpRequest, code: ErrorCode) {
+        if let Some(strikes) = &self.strikes
+            && code.status() == StatusCode::UNAUTHORIZED.as_u16()
+        {
+            strikes.count(self.bucket(req));
+        }
+    }
+
+    fn bucket(&self, req: &HttpRequest) -> u64 {
+        let caller = caller(req.peer_addr(), req.headers(), &self.proxies);
+        self.seed.hash_one(network(caller)) % THROTTLE_BUCKETS
+    }
+}
+
+fn refuse(wait: Option<Duration>, detail: &'static str) -> Result<(), ApiError> {
+    let Some(wait) = wait else { return Ok(()) };
+    Err(Refusal::new(ErrorCode::RateLimited, detail)
+        .retry_after(wait.as_secs().saturating_add(1))
+        .into())
 }
 
 impl std::fmt::Debug for Throttle {

@@ -47,7 +47,8 @@ section! {
         /// Connections held at once, sockets included; further ones wait in the system's queue.
         pub connections_max: usize = 16_000, in 1..=1_000_000;
         /// Requests per second from one network address in the long run, at the doors that need no token and no
-        /// envelope (look-ups, challenges, operations). 0: no limit. In development there is none.
+        /// envelope (look-ups, challenges, operations); and, counted apart, envelopes and tokens that turn out not to
+        /// be authentic. 0: no limit. In development there is none.
         pub requests_per_sec: u32 = 100;
         /// Such requests from one network address at once after a pause.
         pub request_burst: u32 = 1_000;

@@ -85,19 +85,24 @@ async fn take(
     payload: web::Payload,
     door: &Door,
 ) -> Result<HttpResponse, ApiError> {
+    app.throttle.admit_proof(req)?;
     let relay = &app.settings.relay;
     let limit = BodyLimit::new(relay.batch_bytes_max.max(relay.envelope_bytes_max));
     let body = read_typed(app, req, payload, limit, MEDIA_TYPES).await?;
     if is_batch(&body) {
-        return many(app, body, door).await;
+        return many(app, req, body, door).await;
     }
-    let submission = app.relay.submit(body, door).await?;
+    let submission = app.relay.submit(body, door).await;
+    let submission = submission.inspect_err(|error| app.throttle.count_proof(req, error.code()))?;
     let status = StatusCode::from_u16(submission.status.http_status()).unwrap_or(StatusCode::ACCEPTED);
     Ok(HttpResponse::build(status).json(submission))
 }
 
-async fn many(app: &App, body: Bytes, door: &Door) -> Result<HttpResponse, ApiError> {
+async fn many(app: &App, req: &HttpRequest, body: Bytes, door: &Door) -> Result<HttpResponse, ApiError> {
     let items = app.relay.submit_batch(body, door).await?;
+    for error in items.iter().filter_map(|item| item.result.as_ref().err()) {
+        app.throttle.count_proof(req, error.code());
+    }
     let failures = items.iter().filter_map(|item| item.result.as_ref().err());
     let mut failures = failures.filter(|error| !matches!(error, SendError::Refused(_)));
     if let Some(first) = failures.next() {

@@ -31,7 +31,7 @@ use crate::extract::Query;
         (status = 413, description = "The envelope or the array is too large"),
         (status = 415, description = "Another media type, or a Content-Encoding"),
         (status = 422, description = "`created_at` is too far from the hub's clock, or the envelope has expired"),
-        (status = 429, description = "The sender sends too fast"),
+        (status = 429, description = "The sender sends too fast, or too much from its network address was not good"),
         (status = 503, description = "Nothing was stored, or it is not known; send the same bytes again"),
         (status = 507, description = "The recipient's mailbox is full"),
     )

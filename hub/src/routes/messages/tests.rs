@@ -295,3 +295,67 @@ async fn an_id_with_several_recipients_needs_to() {
     let one = status(&hub, &alice, &id, "?to=bob%23hub.example").await;
     assert_eq!(one.json()["to"], bob.did.as_str());
 }
+
+/// A hub that lets an address fail 30 times at once.
+fn guarded() -> TestHub {
+    TestHub::with(|settings| {
+        settings.hub.development = false;
+        settings.http.requests_per_sec = 1;
+        settings.http.request_burst = 30;
+    })
+}
+
+fn assert_slowed(answer: &Answer) {
+    assert_eq!(
+        (answer.status.as_u16(), answer.code().as_str()),
+        (429, "rate_limited")
+    );
+    assert!(answer.header("retry-after").parse::<u64>().unwrap() >= 1);
+}
+
+#[actix_web::test]
+async fn an_address_that_forges_envelopes_is_refused_before_they_are_looked_at() {
+    let hub = guarded();
+    let (alice, bob) = alice_and_bob(&hub).await;
+    let nobody = hub.agent("nobody");
+    let good = envelope(&hub, &alice, &bob, 1).to_wire();
+    for _ in 0..40 {
+        // Refused, but nobody pretended to be somebody.
+        assert_eq!(hub.post(MESSAGES, "{}").await.status, 400);
+    }
+    assert_eq!(hub.post(MESSAGES, good.clone()).await.status, 202);
+
+    let forged = String::from_utf8(envelope(&hub, &nobody, &bob, 2).to_wire()).unwrap();
+    let array = format!("[{}]", vec![forged.as_str(); 100].join(","));
+    let answer = hub.post(MESSAGES, array).await;
+    assert_eq!(answer.json()[99]["code"], "sender_unknown");
+    for (path, body) in [(MESSAGES, good.clone()), ("/relay/bob", forged.into())] {
+        assert_slowed(&hub.post(path, body).await);
+    }
+    let elsewhere = TestRequest::post()
+        .uri(MESSAGES)
+        .peer_addr("192.0.2.2:9".parse().unwrap());
+    assert_eq!(hub.ask(elsewhere.set_payload(good)).await.status, 200);
+}
+
+#[actix_web::test]
+async fn an_address_that_guesses_tokens_is_refused_before_they_are_looked_up() {
+    let hub = guarded();
+    let alice = hub.registered("alice").await;
+    let good = token(&hub, &alice).await;
+    let ask = async |token: &str| {
+        let request = TestRequest::get().uri("/api/v1/inbox");
+        let bearer = format!("Bearer {token}");
+        hub.ask(request.insert_header(("authorization", bearer))).await
+    };
+    for _ in 0..40 {
+        assert_eq!(ask(&good).await.status, 200);
+    }
+    let mut guesses = 0;
+    while ask("guess").await.status == 401 {
+        guesses += 1;
+        assert!(guesses < 1_000);
+    }
+    assert!(guesses >= 30, "{guesses}");
+    assert_slowed(&ask("guess").await);
+}
