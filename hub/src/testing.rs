@@ -1,6 +1,9 @@
 //! A hub in memory for the tests of handlers: the same wiring as the process, a clock that stands still, no socket.
 
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use actix_web::body::MessageBody;
 use actix_web::dev::Service as _;
@@ -16,6 +19,8 @@ use aip_protocol::multikey::{OpeningKey, SigningKey};
 use aip_protocol::name::{Did, Handle};
 use aip_protocol::signature::{Tag, sign};
 use aip_protocol::time::Timestamp;
+use aip_relay::mailbox::Epoch;
+use aip_relay::mailbox::rocks::{Disk, DiskGuard, RocksMailboxes, RocksOptions, Space};
 use bytes::Bytes;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
@@ -32,6 +37,34 @@ pub(crate) const DOMAIN: &str = "hub.example";
 pub(crate) struct TestHub {
     pub(crate) hub: Hub,
     pub(crate) clock: Arc<ManualClock>,
+}
+
+/// A disk that is full when told so.
+#[derive(Debug, Default)]
+pub(crate) struct TestDisk {
+    pub(crate) full: AtomicBool,
+}
+
+impl Disk for TestDisk {
+    fn space(&self, _dir: &Path) -> io::Result<Space> {
+        let total_bytes = 1 << 40;
+        let free_bytes = if self.full.load(Ordering::SeqCst) {
+            0
+        } else {
+            total_bytes
+        };
+        Ok(Space {
+            total_bytes,
+            free_bytes,
+        })
+    }
+}
+
+fn settings() -> Settings {
+    let mut settings = Settings::development();
+    settings.hub.domain = DOMAIN.to_owned();
+    settings.hub.public_url = format!("https://{DOMAIN}");
+    settings
 }
 
 /// What a hub answered.
@@ -124,14 +157,27 @@ impl TestHub {
 
     /// A hub with other settings.
     pub(crate) fn with(change: impl FnOnce(&mut Settings)) -> Self {
-        let mut settings = Settings::development();
-        settings.hub.domain = DOMAIN.to_owned();
-        settings.hub.public_url = format!("https://{DOMAIN}");
+        let mut settings = settings();
         change(&mut settings);
+        Self::built(settings, |_| ())
+    }
+
+    /// A hub whose mailboxes lie on such a disk, in the folder `dir`.
+    pub(crate) fn on_disk(dir: &Path, disk: Arc<TestDisk>) -> Self {
+        let options = RocksOptions {
+            guard: DiskGuard::default(),
+            disk,
+        };
+        let store = RocksMailboxes::open(dir, options, &Epoch::from_random(1)).unwrap();
+        Self::built(settings(), |seams| seams.mailboxes = Arc::new(store))
+    }
+
+    fn built(settings: Settings, change: impl FnOnce(&mut Seams)) -> Self {
         let clock = Arc::new(ManualClock::new(
             Timestamp::parse("2026-11-29T20:15:30Z").unwrap(),
         ));
-        let seams = Seams::in_memory(&settings, clock.clone()).unwrap();
+        let mut seams = Seams::in_memory(&settings, clock.clone()).unwrap();
+        change(&mut seams);
         Self {
             hub: wiring::build(settings, seams).unwrap(),
             clock,

@@ -3,8 +3,10 @@
 use actix_web::http::StatusCode;
 use actix_web::http::header::HeaderName;
 use actix_web::{HttpRequest, HttpResponse, web};
+use aip_protocol::error::ErrorCode;
 use aip_registry::Registered;
 use aip_registry::limits::OPERATION_WIRE_BYTES_MAX;
+use aip_relay::mailbox::Health;
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -35,6 +37,7 @@ const INVITE: HeaderName = HeaderName::from_static("x-aip-invite");
         (status = 413, description = "The operation is too large"),
         (status = 422, description = "`created_at` is too far from the hub's clock"),
         (status = 429, description = "Too many registrations from one address"),
+        (status = 503, description = "The hub has no room for new agents now"),
     )
 )]
 pub async fn create(
@@ -44,6 +47,10 @@ pub async fn create(
 ) -> Result<HttpResponse, ApiError> {
     app.throttle.admit(Cost::Registration, &req)?;
     Query::parse(&req, &[])?;
+    if matches!(app.store.health(), Health::DiskFull { .. }) {
+        let detail = "The hub's disk is nearly full, so it takes no new agents for now. Try again later.";
+        return Err(ApiError::refused(ErrorCode::Unavailable, detail));
+    }
     let body = read_typed(
         &app,
         &req,

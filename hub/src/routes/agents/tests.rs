@@ -1,5 +1,8 @@
 //! Registration, operations and histories at the HTTP door; their rules are tested in the registry.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use actix_web::test::TestRequest;
 use aip_protocol::clock::Clock as _;
 use aip_protocol::multikey::SigningKey;
@@ -8,7 +11,7 @@ use aip_relay::mailbox::MailboxId;
 use aip_relay::session::SessionId;
 
 use crate::config::Registration;
-use crate::testing::TestHub;
+use crate::testing::{TestDisk, TestHub};
 
 #[actix_web::test]
 async fn a_registration_is_answered_with_the_agent() {
@@ -31,6 +34,27 @@ async fn a_taken_name_stays_with_its_agent() {
         (answer.status.as_u16(), answer.code().as_str()),
         (409, "handle_taken")
     );
+}
+
+#[actix_web::test]
+async fn a_full_disk_takes_no_new_agents_and_still_lets_known_ones_change() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(TestDisk::default());
+    let hub = TestHub::on_disk(dir.path(), disk.clone());
+    let mut alice = hub.registered("alice").await;
+    disk.full.store(true, Ordering::SeqCst);
+    let answer = hub.post("/api/v1/agents", hub.agent("bob").genesis()).await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.code().as_str()),
+        (503, "unavailable")
+    );
+    assert!(answer.json()["detail"].as_str().unwrap().contains("disk"));
+    assert!(!answer.header("retry-after").is_empty());
+    let next = alice.next(hub.clock.now(), |_| ());
+    let answer = hub.post("/api/v1/agents/alice/operations", next).await;
+    assert_eq!(answer.status, 201, "{answer:?}");
+    disk.full.store(false, Ordering::SeqCst);
+    hub.registered("bob").await;
 }
 
 #[actix_web::test]
