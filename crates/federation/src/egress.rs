@@ -34,7 +34,8 @@ pub trait Outbound: Send + Sync + Debug {
     /// # Errors
     ///
     /// Any status is an [`Answer`], also 3xx to 5xx; an error means that there was no complete
-    /// answer within `limits`, or that the guard refused to call the URL at all.
+    /// answer within `limits`, or that the guard refused to call the URL at all. A 2xx is an answer
+    /// once its status is read: what its body does afterwards is no error.
     async fn post(
         &self,
         url: &str,
@@ -62,12 +63,13 @@ impl Default for Limits {
     }
 }
 
-/// A complete answer.
+/// An answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// The HTTP status code.
     pub status: u16,
-    /// The body, at most [`Limits::answer_bytes_max`] bytes, as it came.
+    /// The body, at most [`Limits::answer_bytes_max`] bytes, as it came. Of a 2xx whose body is
+    /// larger, breaks off or takes too long, only what was read of it.
     pub body: Bytes,
 }
 

@@ -94,23 +94,35 @@ fn install_tls_provider() {
     }
 }
 
+/// A 2xx says that the far side has taken what was sent; nothing that its body does takes that back.
 async fn read_answer(mut response: reqwest::Response, bytes_max: usize) -> Result<Answer, EgressError> {
-    let status = response.status().as_u16();
+    let status = response.status();
+    let mut body = BytesMut::new();
+    match read_body(&mut response, &mut body, bytes_max).await {
+        Err(error) if !status.is_success() => Err(error),
+        _ => Ok(Answer {
+            status: status.as_u16(),
+            body: body.freeze(),
+        }),
+    }
+}
+
+async fn read_body(
+    response: &mut reqwest::Response,
+    body: &mut BytesMut,
+    bytes_max: usize,
+) -> Result<(), EgressError> {
     let announced = response.content_length().unwrap_or(0);
     if usize::try_from(announced).map_or(true, |bytes| bytes > bytes_max) {
         return Err(EgressError::AnswerTooLarge { bytes_max });
     }
-    let mut body = BytesMut::new();
     while let Some(chunk) = response.chunk().await.map_err(classify)? {
         if body.len() + chunk.len() > bytes_max {
             return Err(EgressError::AnswerTooLarge { bytes_max });
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(Answer {
-        status,
-        body: body.freeze(),
-    })
+    Ok(())
 }
 
 /// Our own words for what reqwest reports; the URL is taken out, since it may hold a secret.

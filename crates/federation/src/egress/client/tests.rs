@@ -168,7 +168,7 @@ async fn every_status_is_an_answer() {
 
 #[tokio::test]
 async fn nothing_is_tried_again_on_a_connection_that_breaks_off() {
-    let server = Server::answering("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc").await;
+    let server = Server::answering("HTTP/1.1 500 Oops\r\ncontent-length: 10\r\n\r\nabc").await;
     let limits = Limits {
         timeout: Duration::from_millis(300),
         ..Limits::default()
@@ -203,9 +203,9 @@ async fn an_answer_above_the_limit_is_refused_announced_or_not() {
     let got = post_within(&local(), &exact.url(), limits).await.unwrap();
     assert_eq!(got.body.len(), 1000);
 
-    let announced = Server::answering(answer("200 OK", "", &"x".repeat(1001))).await;
+    let announced = Server::answering(answer("404 Not Found", "", &"x".repeat(1001))).await;
     let chunk = format!("{:x}\r\n{}\r\n", 501, "x".repeat(501));
-    let chunked = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{chunk}{chunk}");
+    let chunked = format!("HTTP/1.1 404 Not Found\r\ntransfer-encoding: chunked\r\n\r\n{chunk}{chunk}");
     let endless = Server::answering(chunked).await;
     for server in [announced, endless] {
         let error = post_within(&local(), &server.url(), limits).await.unwrap_err();
@@ -213,6 +213,39 @@ async fn an_answer_above_the_limit_is_refused_announced_or_not() {
             matches!(error, EgressError::AnswerTooLarge { bytes_max: 1000 }),
             "{error:?}"
         );
+    }
+}
+
+#[tokio::test]
+async fn a_2xx_stands_whatever_its_body_does() {
+    let limits = Limits {
+        timeout: Duration::from_millis(300),
+        answer_bytes_max: 1000,
+    };
+    let chunk = format!("{:x}\r\n{}\r\n", 600, "x".repeat(600));
+    let head = "HTTP/1.1 202 Accepted\r\n";
+    for (what, answer, read) in [
+        (
+            "announced too large",
+            format!("{head}content-length: 1001\r\n\r\n"),
+            0,
+        ),
+        (
+            "too large",
+            format!("{head}transfer-encoding: chunked\r\n\r\n{chunk}{chunk}"),
+            600,
+        ),
+        ("stalled", format!("{head}content-length: 10\r\n\r\nabc"), 3),
+        (
+            "broken",
+            format!("{head}transfer-encoding: chunked\r\n\r\n{chunk}no chunk"),
+            600,
+        ),
+    ] {
+        let server = Server::answering(answer).await;
+        let got = post_within(&local(), &server.url(), limits).await;
+        let got = got.unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!((got.status, got.body.len()), (202, read), "{what}");
     }
 }
 
