@@ -9,7 +9,7 @@ use crate::admission::{LocalAgent, offered_until};
 use crate::dedup::Seen;
 use crate::direct::Attempt;
 use crate::limits::FULL_RETRY_SECS;
-use crate::mailbox::{Append, AppendOutcome, Full, MailboxId, Quota, Route, Status};
+use crate::mailbox::{Append, AppendOutcome, Full, Health, MailboxId, Quota, Route, Status, StoreError};
 use crate::presence::StatusUpdate;
 
 /// The endpoint to call first. A suspended agent's mail only waits.
@@ -44,6 +44,13 @@ impl Relay {
             }
             Some(Seen::Reused) => return Err(id_reused().into()),
             None => {}
+        }
+        if self.seams.store.health() != Health::Ready {
+            // Called now, the endpoint would be called again by every retry.
+            return Err(StoreError::Unavailable(
+                "it takes nothing now, so the endpoint was not called".into(),
+            )
+            .into());
         }
         let route = match self.direct.attempt(endpoint, candidate.wire.clone()).await {
             Attempt::Delivered => Route::Direct,

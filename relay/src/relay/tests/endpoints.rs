@@ -4,7 +4,7 @@ use aip_federation::egress::fake::Reply;
 
 use super::store::Failure;
 use super::*;
-use crate::mailbox::{Route, Status, StoreError};
+use crate::mailbox::{Health, Route, Status, StoreError};
 
 #[tokio::test]
 async fn the_endpoint_takes_it_and_the_mailbox_stays_empty() {
@@ -125,6 +125,29 @@ async fn a_delivery_that_cannot_be_recorded_is_not_acknowledged() {
         "unavailable"
     );
     assert_eq!(bench.relay.stats().delivered(), 0);
+}
+
+#[tokio::test]
+async fn an_endpoint_is_not_called_for_what_cannot_be_recorded() {
+    let bench = Bench::new();
+    let (alice, bob) = (bench.agent("alice"), bench.direct_agent("bob"));
+    let known = bench.envelope(&alice, &bob);
+    bench.send(&known).await.unwrap();
+    for health in [
+        Health::DiskFull { free_bytes: 9 },
+        Health::Poisoned {
+            reason: "no space left on device".to_owned(),
+        },
+    ] {
+        bench.store.set_health(health);
+        let wire = bench.envelope(&alice, &bob).to_wire();
+        for _retry in 0..2 {
+            assert_eq!(bench.code(wire.clone(), &Door::Home).await, "unavailable");
+        }
+        let again = bench.send(&known).await.unwrap();
+        assert_eq!(again.status, Sent::Duplicate, "what is known is still told");
+    }
+    assert_eq!(bench.outbound.posted().len(), 1);
 }
 
 #[tokio::test]

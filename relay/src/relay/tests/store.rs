@@ -32,6 +32,7 @@ pub(super) struct TestStore {
     inner: MemoryMailboxes,
     failure: Mutex<Option<Failure>>,
     appends: AtomicUsize,
+    health: Mutex<Health>,
 }
 
 impl TestStore {
@@ -41,12 +42,18 @@ impl TestStore {
             inner,
             failure: Mutex::default(),
             appends: AtomicUsize::new(0),
+            health: Mutex::new(Health::Ready),
         }
     }
 
     /// Makes the next append fail.
     pub(super) fn fail_next(&self, failure: Failure) {
         *self.failure.lock().unwrap() = Some(failure);
+    }
+
+    /// What the store says of itself from now on.
+    pub(super) fn set_health(&self, health: Health) {
+        *self.health.lock().unwrap() = health;
     }
 
     /// Appends so far.
@@ -59,6 +66,8 @@ impl TestStore {
 impl Mailboxes for TestStore {
     async fn append(&self, append: Append) -> Result<AppendOutcome, StoreError> {
         self.appends.fetch_add(1, Ordering::SeqCst);
+        // A store that syncs never answers at once.
+        tokio::task::yield_now().await;
         let failure = self.failure.lock().unwrap().take();
         match failure {
             Some(Failure::Before(error)) => Err(error),
@@ -152,7 +161,7 @@ impl Upkeep for TestStore {
     }
 
     fn health(&self) -> Health {
-        self.inner.health()
+        self.health.lock().unwrap().clone()
     }
 
     fn stats(&self) -> StoreStats {
