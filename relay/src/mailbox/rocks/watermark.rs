@@ -47,13 +47,15 @@ impl Watermark {
 
     /// Notes that `count` batches are on the disk.
     pub(super) fn note(&self, count: u64) -> io::Result<()> {
-        if self.noted.swap(count, Relaxed) == count {
+        if self.noted() == count {
             return Ok(());
         }
         let [mut bytes, complement] = [count.to_be_bytes().to_vec(), (!count).to_be_bytes().to_vec()];
         bytes.extend(complement);
         self.file.write_all_at(&bytes, 0)?;
-        self.file.sync_data()
+        self.file.sync_data()?;
+        self.noted.store(count, Relaxed);
+        Ok(())
     }
 }
 
@@ -90,5 +92,19 @@ mod tests {
         assert_eq!(noted(), 0);
         fs::write(&path, &whole[..9]).unwrap();
         assert_eq!(noted(), 0);
+    }
+
+    #[test]
+    fn what_could_not_be_written_is_not_noted() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(Watermark::open(dir.path()).unwrap());
+        let watermark = Watermark {
+            file: File::open(dir.path().join("commits")).unwrap(),
+            noted: AtomicU64::new(0),
+        };
+        for _again in 0..2 {
+            assert!(watermark.note(77).is_err(), "the file is open for reading only");
+            assert_eq!(watermark.noted(), 0);
+        }
     }
 }
