@@ -203,7 +203,13 @@ fn read_epoch(dir: &Path, engine: &Engine) -> Result<Epoch, OpenError> {
 /// Renames a finished store to its place; durable when it returns.
 fn put_in_place(dir: &Path, made: &Path) -> Result<(), OpenError> {
     let db = dir.join("db");
+    // The names of its files first: the rename must not be on the disk before them.
+    sync_folder(made)?;
     fs::rename(made, &db).map_err(io("rename to", &db))?;
+    sync_folder(dir)
+}
+
+fn sync_folder(dir: &Path) -> Result<(), OpenError> {
     File::open(dir)
         .and_then(|dir| dir.sync_all())
         .map_err(io("sync", dir))
