@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(fits(&rates, &ALICE), 1);
         clock.advance(Duration::from_secs(1));
         assert_eq!(fits(&rates, &ALICE), 20);
-        clock.advance(Duration::from_secs(3600));
+        clock.advance(Duration::from_hours(1));
         assert_eq!(fits(&rates, &ALICE), 200);
     }
 
@@ -177,7 +177,7 @@ mod tests {
         let clock = clock();
         let rates = rates(&clock);
         assert_eq!(fits(&rates, &ALICE), 200);
-        clock.set(clock.now() - Duration::from_secs(86_400));
+        clock.set(clock.now() - Duration::from_hours(24));
         assert_eq!(fits(&rates, &ALICE), 0);
         clock.advance(Duration::from_secs(1));
         assert_eq!(fits(&rates, &ALICE), 20);

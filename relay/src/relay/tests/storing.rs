@@ -187,7 +187,7 @@ async fn an_agents_own_quota_replaces_the_hubs() {
         known.quota = Some(Quota {
             mailbox_messages: 0,
             ..Quota::default()
-        })
+        });
     });
     assert_eq!(
         bench
