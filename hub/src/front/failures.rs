@@ -30,6 +30,12 @@ impl Default for Failures {
 }
 
 impl Failures {
+    /// Failures that were counted since the last line.
+    #[cfg(test)]
+    pub(crate) fn held_back(&self) -> u64 {
+        self.held_back.load(Ordering::Relaxed)
+    }
+
     /// Logs a failure, or counts it when there were too many just now.
     pub(crate) fn log(&self, id: RequestId, code: &str, cause: &(dyn Error + Send + Sync + 'static)) {
         if self.lines.check().is_err() {

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::extract::{BodyLimit, read_typed};
+use crate::extract::{BodyLimit, read_typed, request_id};
 use crate::routes::Endpoint;
 
 pub mod relay;
@@ -100,22 +100,7 @@ async fn take(
 
 async fn many(app: &App, req: &HttpRequest, body: Bytes, door: &Door) -> Result<HttpResponse, ApiError> {
     let items = app.relay.submit_batch(body, door).await?;
-    for error in items.iter().filter_map(|item| item.result.as_ref().err()) {
-        app.throttle.count_proof(req, error.code());
-    }
-    let failures = items.iter().filter_map(|item| item.result.as_ref().err());
-    let mut failures = failures.filter(|error| !matches!(error, SendError::Refused(_)));
-    if let Some(first) = failures.next() {
-        let further = failures.count();
-        let error: &(dyn std::error::Error + 'static) = first;
-        tracing::error!(
-            code = first.code().as_str(),
-            further,
-            cause = error,
-            "envelopes of an array failed"
-        );
-    }
-    let answers: Vec<ItemAnswer> = items.into_iter().map(ItemAnswer::from).collect();
+    let answers: Vec<ItemAnswer> = items.into_iter().map(|item| answer(app, req, item)).collect();
     Ok(HttpResponse::Ok().json(answers))
 }
 
@@ -127,20 +112,21 @@ enum ItemAnswer {
     Refused(Map<String, Value>),
 }
 
-impl From<BatchItem> for ItemAnswer {
-    fn from(item: BatchItem) -> Self {
-        match item.result {
-            Ok(submission) => Self::Sent(submission),
-            Err(error) => {
-                let mut members = refused(ApiError::from(error).refusal());
-                members.extend(
-                    item.id
-                        .map(|id| ("id".to_owned(), id.hyphenated().to_string().into())),
-                );
-                Self::Refused(members)
-            }
-        }
+fn answer(app: &App, req: &HttpRequest, item: BatchItem) -> ItemAnswer {
+    let error = match item.result {
+        Ok(submission) => return ItemAnswer::Sent(submission),
+        Err(error) => ApiError::from(error),
+    };
+    app.throttle.count_proof(req, error.code());
+    if let (Some(id), Some(cause)) = (request_id(req), error.cause()) {
+        app.failures.log(id, error.code().as_str(), cause);
     }
+    let mut members = refused(error.refusal());
+    members.extend(
+        item.id
+            .map(|id| ("id".to_owned(), id.hyphenated().to_string().into())),
+    );
+    ItemAnswer::Refused(members)
 }
 
 /// A refusal where there is no status line for it: an item of an array, a frame of a socket. Members of the case

@@ -1,5 +1,8 @@
 //! Sending at the HTTP door; the rules of admission are tested in the relay.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use actix_web::test::TestRequest;
 use aip_protocol::challenge::challenge_object;
 use aip_protocol::clock::Clock as _;
@@ -9,7 +12,7 @@ use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use serde_json::{Value, json};
 
-use crate::testing::{Answer, DOMAIN, TestAgent, TestHub};
+use crate::testing::{Answer, DOMAIN, TestAgent, TestDisk, TestHub};
 
 const MESSAGES: &str = "/api/v1/messages";
 
@@ -358,4 +361,19 @@ async fn an_address_that_guesses_tokens_is_refused_before_they_are_looked_up() {
     }
     assert!(guesses >= 30, "{guesses}");
     assert_slowed(&ask("guess").await);
+}
+
+#[actix_web::test]
+async fn failures_in_arrays_fill_no_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(TestDisk::default());
+    let hub = TestHub::on_disk(dir.path(), disk.clone());
+    let (alice, bob) = alice_and_bob(&hub).await;
+    disk.full.store(true, Ordering::SeqCst);
+    let wires: Vec<String> = (0..100)
+        .map(|number| String::from_utf8(envelope(&hub, &alice, &bob, number).to_wire()).unwrap())
+        .collect();
+    let answer = hub.post(MESSAGES, format!("[{}]", wires.join(","))).await;
+    assert_eq!(answer.json()[99]["code"], "unavailable");
+    assert!(hub.hub.app.failures.held_back() > 0);
 }
