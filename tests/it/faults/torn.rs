@@ -42,7 +42,10 @@ impl Crashed {
 
     /// Stopped in order, with everything in its files.
     async fn stopped() -> Result<Self> {
-        Self::ended_by(|hub| drop(hub.terminate(EXIT_WITHIN))).await
+        Self::ended_by(|hub| {
+            hub.terminate(EXIT_WITHIN);
+        })
+        .await
     }
 
     async fn ended_by(end: fn(&mut TestHub)) -> Result<Self> {
