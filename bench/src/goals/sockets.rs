@@ -63,10 +63,16 @@ async fn idle(options: &Options) -> anyhow::Result<Vec<Row>> {
     let watched = Instant::now();
     tokio::time::sleep(WATCHED).await;
     let idle_cpu = (usage(hub.pid()).cpu_secs - after.cpu_secs) / watched.elapsed().as_secs_f64();
-    anyhow::ensure!(readers.len() == count && readers.try_join_next().is_none(), "an idle socket was closed");
+    anyhow::ensure!(
+        readers.len() == count && readers.try_join_next().is_none(),
+        "an idle socket was closed"
+    );
     let each = (after.resident_kib - before.resident_kib) / count as f64;
-    let figures =
-        format!("{:.0} MiB before, {:.0} MiB after", before.resident_kib / 1024.0, after.resident_kib / 1024.0);
+    let figures = format!(
+        "{:.0} MiB before, {:.0} MiB after",
+        before.resident_kib / 1024.0,
+        after.resident_kib / 1024.0
+    );
     Ok(vec![
         Row {
             id: "P9",

@@ -186,7 +186,9 @@ pub(crate) fn respond(
     Ok(if unchanged {
         response.finish()
     } else {
-        response.insert_header(ContentType::json()).body(rendered.body.clone())
+        response
+            .insert_header(ContentType::json())
+            .body(rendered.body.clone())
     })
 }
 
