@@ -8,3 +8,4 @@ mod kit;
 mod model;
 mod peers;
 mod sqlite;
+mod sqlite_care;
