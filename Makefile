@@ -35,7 +35,7 @@ test: setup-test ## Runs every test
 
 nightly: setup-test ## The fault suite in its long form: 60 rounds of SIGKILL under load
 	$(CARGO) build --workspace --bins --locked
-	AIP_FAULT_ROUNDS=60 $(CARGO) test --locked -p aip-tests --test it faults -- --nocapture
+	AIP_FAULT_ROUNDS=$${AIP_FAULT_ROUNDS:-60} $(CARGO) test --locked -p aip-tests --test it faults -- --nocapture
 
 fmt: ## Formats the code
 	$(CARGO) fmt --all

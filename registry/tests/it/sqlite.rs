@@ -9,7 +9,7 @@ use aip_registry::testsuite::fixtures::{genesis, invite, name, newcomer, next, s
 use aip_registry::{Directory, Grants, SqlStore, StoreError};
 use futures_util::future::join_all;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{ConnectOptions, Connection, Row};
+use sqlx::{ConnectOptions, Connection};
 use tokio::task::JoinSet;
 
 use crate::kit;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::kit;
 use aip_protocol::identity::{EndpointPolicy, Operation};
 use aip_protocol::json::Json;
 use aip_registry::testsuite::fixtures::{invite, name, newcomer, token};
 use aip_registry::{Directory, Grants, RegistryConfig, RegistryError, SqlStore, StoreError};
-use sqlx::{Connection, Row};
+use sqlx::Row;
 
+use crate::kit;
 use crate::sqlite::stranger;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
