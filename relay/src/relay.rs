@@ -1,8 +1,8 @@
 //! The service that the hub calls: submit an envelope, submit many, ask what became of one.
 //!
 //! [`Relay::submit`] is the whole of spec §5: admission in its order, then the direct endpoint or the mailbox. An
-//! answer is given only when what it says is durable. What follows admission runs in a task of its own, so that a
-//! caller who hangs up does not leave a message stored with nobody told.
+//! answer is given only when what it says is durable. What follows admission goes on without its caller, so that one
+//! who hangs up does not leave a message stored with nobody told.
 
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use rand_core::Rng;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
+use self::outlive::Outlive;
 use crate::admission::{self, Candidate, Door};
 use crate::direct::Direct;
 use crate::inbox::Terms;
@@ -26,6 +27,7 @@ mod batch;
 mod config;
 mod deliver;
 mod outcome;
+mod outlive;
 mod seams;
 mod stats;
 
@@ -103,8 +105,7 @@ impl Relay {
             .await
             .inspect_err(|error| self.stats.count_error(error))?;
         let relay = Arc::clone(self);
-        let task = self.tasks.spawn(async move { relay.deliver(admitted).await });
-        task.await.unwrap_or(Err(SendError::Interrupted))
+        Outlive::new(&self.tasks, async move { relay.deliver(admitted).await }).await
     }
 
     /// What became of a message, for its sender: one record per recipient of that id, or the one to `to`. Empty when

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::outcome::{BatchItem, SendError, Submission};
+use super::outlive::Outlive;
 use super::{Admitted, Relay};
 use crate::admission::Door;
 
@@ -59,10 +60,9 @@ impl Relay {
             }
         }
         let relay = Arc::clone(self);
-        let task = self
-            .tasks
-            .spawn(async move { join_all(groups.into_iter().map(|group| relay.deliver_group(group))).await });
-        for (index, result) in task.await.into_iter().flatten().flatten() {
+        let deliveries =
+            async move { join_all(groups.into_iter().map(|group| relay.deliver_group(group))).await };
+        for (index, result) in Outlive::new(&self.tasks, deliveries).await.into_iter().flatten() {
             if let Some(item) = items.get_mut(index) {
                 item.result = result;
             }
