@@ -22,7 +22,7 @@ use super::cached::CachedEngine;
 use super::disk::{Disk, DiskGuard, Space};
 use super::folder::Opened;
 use crate::limits;
-use crate::rocks::Engine;
+use crate::rocks::{self, Engine};
 
 /// What the writer and its callers share.
 #[derive(Debug)]
@@ -241,6 +241,7 @@ impl Drop for WriterLoop {
 
 impl WriterLoop {
     fn run(mut self) {
+        rocks::count_nothing();
         let view = CachedEngine::new(Arc::clone(&self.engine));
         while let Some(first) = self.waiting.blocking_recv() {
             let batch = self.gather(first);
