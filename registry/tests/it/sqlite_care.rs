@@ -6,7 +6,7 @@ use aip_protocol::identity::{EndpointPolicy, Operation};
 use aip_protocol::json::Json;
 use aip_registry::testsuite::fixtures::{invite, name, newcomer, token};
 use aip_registry::{Directory, Grants, RegistryConfig, RegistryError, SqlStore, StoreError};
-use sqlx::Row;
+use sqlx::{Connection, Row};
 
 use crate::kit;
 use crate::sqlite::stranger;
@@ -150,10 +150,9 @@ async fn a_forged_operation_is_found_by_the_check_of_histories() {
 async fn secrets_are_not_in_the_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = kit::sqlite(folder.path()).await;
-    store
-        .create_invite(invite("CODE-IN-CLEAR", 1))
-        .await
-        .expect("an invite");
+    let mut grant = invite("CODE-IN-CLEAR", 1);
+    "for a friend".clone_into(&mut grant.note);
+    store.create_invite(grant).await.expect("an invite");
     store
         .issue_token(token("alice", "CHALLENGE-IN-CLEAR", "TOKEN-IN-CLEAR", 0))
         .await
@@ -167,11 +166,13 @@ async fn secrets_are_not_in_the_file() {
         tokens.get::<String, _>(0),
         aip_registry::secret::SecretHash::of("TOKEN-IN-CLEAR").to_hex()
     );
+    conn.close()
+        .await
+        .expect("the connection ends before the files are read");
     store.close().await;
-    drop(conn);
     for file in std::fs::read_dir(folder.path()).expect("a folder") {
         let bytes = std::fs::read(file.expect("a file").path()).expect("bytes");
-        for secret in ["TOKEN-IN-CLEAR", "CHALLENGE-IN-CLEAR"] {
+        for secret in ["TOKEN-IN-CLEAR", "CHALLENGE-IN-CLEAR", "CODE-IN-CLEAR"] {
             assert!(
                 !bytes.windows(secret.len()).any(|w| w == secret.as_bytes()),
                 "{secret}"
