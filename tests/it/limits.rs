@@ -135,7 +135,7 @@ const TABLE: &[(&str, Exceeded)] = &[
     ("registry.registration_burst", By("one_address_cannot_take_all")),
     (
         "egress.answer_bytes_max",
-        By("row_83_a_long_answer_of_an_endpoint_is_no_delivery"),
+        By("row_83_a_long_answer_of_an_endpoint_is_read_no_further"),
     ),
     (
         "egress.connect_timeout_secs",
