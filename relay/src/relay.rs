@@ -121,9 +121,17 @@ impl Relay {
 
     /// What the mailbox of `owner` may hold, and for how long.
     pub async fn terms(&self, owner: &Did) -> Result<Terms, SendError> {
-        let quota = self.seams.identities.agent(owner).await?.and_then(|agent| agent.quota);
+        let quota = self
+            .seams
+            .identities
+            .agent(owner)
+            .await?
+            .and_then(|agent| agent.quota);
         let Self { config, .. } = self;
-        Ok(Terms { quota: quota.unwrap_or(config.quota), retention: config.retention })
+        Ok(Terms {
+            quota: quota.unwrap_or(config.quota),
+            retention: config.retention,
+        })
     }
 
     /// Counts since the start.

@@ -1,5 +1,5 @@
 //! An agent whose keys a test holds in its hands, for envelopes and operations that no client would make.
-//! Well-behaved agents are in [`crate::agents`].
+//! Well-behaved agents are in [`crate::clients`].
 
 use aip_client::{Entropy, SystemClock};
 use aip_protocol::challenge::challenge_object;
