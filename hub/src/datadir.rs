@@ -313,8 +313,9 @@ pub fn write_private(path: &Path, text: &str) -> Result<(), DataDirError> {
 /// # Errors
 /// The system says no.
 pub fn sync_folder_of(path: &Path) -> io::Result<()> {
-    path.parent()
-        .map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+    // A bare file name lies in the working folder, which has the empty path as parent.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or_else(|| Path::new(".")))?.sync_all()
 }
 
 /// Whether only the owner can read or write `path`.

@@ -57,6 +57,9 @@ pub(crate) enum Command {
     /// Receive messages as they come
     Listen(commands::listen::Args),
     /// Fetch the messages that wait
+    ///
+    /// Fetching counts as an attempt to deliver: what is not acknowledged is offered eight times, then it goes to the
+    /// dead letters, from where `aip dead redrive` brings it back.
     Inbox(commands::inbox::Args),
     /// What became of a message
     Status(commands::status::Args),

@@ -114,3 +114,8 @@ fn a_private_file_replaces_nothing() {
     assert!(write_private(&path, "second").is_err());
     assert_eq!(fs::read_to_string(&path).unwrap(), "first");
 }
+
+#[test]
+fn a_bare_file_name_lies_in_the_working_folder() {
+    sync_folder_of(Path::new("hub.key")).unwrap();
+}
