@@ -6,6 +6,7 @@ mod context;
 mod failure;
 mod output;
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -33,7 +34,8 @@ fn main() -> ExitCode {
 /// What happens on the way goes to the standard error; what was asked for goes to the standard output.
 fn start_log(verbose: u8) {
     let level = match verbose {
-        0 => "error",
+        // Whoever waits for a retry should know what for.
+        0 => "error,aip_client::client::send=warn",
         1 => "aip_client=info,warn",
         2 => "aip_client=debug,info",
         _ => "debug",
@@ -41,6 +43,7 @@ fn start_log(verbose: u8) {
     let filter = tracing_subscriber::EnvFilter::new(level);
     tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .init();
 }

@@ -193,7 +193,11 @@ impl Client {
         if self.now() + delay > ends_at {
             return false;
         }
-        tracing::debug!(failures, %error, "trying again");
+        if failures == 1 {
+            tracing::warn!(%error, until = %ends_at, "the hub has not taken the message; trying again");
+        } else {
+            tracing::debug!(failures, %error, "trying again");
+        }
         sleep(delay).await;
         true
     }

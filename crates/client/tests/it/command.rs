@@ -120,6 +120,22 @@ async fn exit_codes_and_words_tell_what_to_do() {
 }
 
 #[tokio::test]
+async fn a_send_that_has_to_be_tried_again_says_so() {
+    let hub = FakeHub::start().await;
+    let aip = Aip::registered(&hub, "bob").await;
+    let _recipient = agent(&hub, "alice").await;
+    hub.fail("/api/v1/messages", [Fault::HangUp]);
+    let to = format!("alice@{}", hub.domain);
+    let output = aip.run(&["send", &to, "x"]).await;
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.contains("trying again") && !said.contains('\u{1b}'),
+        "{said}"
+    );
+}
+
+#[tokio::test]
 async fn what_was_sent_is_listened_to() {
     let hub = FakeHub::start().await;
     let (alice, bob) = (
