@@ -1,0 +1,1 @@
+//! What several processes of one hub share.

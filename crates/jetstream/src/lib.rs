@@ -1,0 +1,1 @@
+//! Mailboxes on NATS JetStream.

@@ -1,0 +1,1 @@
+//! Real NATS, PostgreSQL and Redis servers for tests and measurements.
