@@ -5,6 +5,7 @@
 //! command line.
 
 mod check;
+mod engines;
 mod load;
 mod render;
 mod section;
@@ -14,6 +15,7 @@ mod value;
 use serde::{Deserialize, Serialize};
 
 pub use check::Problems;
+pub use engines::{EngineSettings, NatsSettings, PostgresSettings, RedisSettings};
 pub use load::{Overrides, load};
 pub use render::{commented_toml, default_toml, to_toml};
 pub use section::{Key, Section};
@@ -38,6 +40,14 @@ pub struct Settings {
     pub registry: RegistrySettings,
     /// Requests that leave the hub.
     pub egress: EgressSettings,
+    /// The engines that several processes share.
+    pub engines: EngineSettings,
+    /// The connections to PostgreSQL.
+    pub postgres: PostgresSettings,
+    /// Mailboxes on NATS `JetStream`.
+    pub nats: NatsSettings,
+    /// What is shared on Redis.
+    pub redis: RedisSettings,
     /// The log.
     pub log: LogSettings,
 }
@@ -55,6 +65,22 @@ impl Settings {
         settings.egress.allow_http = true;
         settings.egress.allowed_private_ranges = load::loopback_ranges();
         settings
+    }
+
+    /// The same without what a file should not hold: the environment gives it.
+    #[must_use]
+    pub fn without_secrets(mut self) -> Self {
+        for secret in [
+            &mut self.http.operator_token,
+            &mut self.engines.registry_url,
+            &mut self.engines.mailboxes_url,
+            &mut self.engines.shared_url,
+            &mut self.nats.password,
+            &mut self.nats.token,
+        ] {
+            *secret = Secret::default();
+        }
+        self
     }
 
     /// Where the hub is reached from outside, without a slash at its end: `hub.public_url`, or the domain with

@@ -49,11 +49,14 @@ pub(super) fn run(command: &Command) -> anyhow::Result<ExitCode> {
 }
 
 fn check(source: &Source) -> anyhow::Result<ExitCode> {
-    let found =
-        config::load(source.config.as_deref(), &Overrides::default()).and_then(|settings| settings.check());
+    let loaded = config::load(source.config.as_deref(), &source.overrides(&Overrides::default()));
+    let found = loaded.and_then(|settings| settings.check().map(|()| settings.notes()));
     match found {
-        Ok(()) => {
+        Ok(notes) => {
             output::line("the settings are good")?;
+            for note in notes {
+                output::line(&format!("note: {note}"))?;
+            }
             Ok(ExitCode::SUCCESS)
         }
         Err(problems) => {

@@ -86,7 +86,7 @@ async fn examine(source: &Source, dev: bool) -> anyhow::Result<Vec<Finding>> {
 }
 
 fn settings_findings(settings: &Settings) -> Vec<Finding> {
-    match settings.check() {
+    let mut found = match settings.check() {
         Ok(()) if settings.hub.development => {
             vec![Finding::Doubtful(
                 "the settings are good for trying out, not for others to use".to_owned(),
@@ -94,7 +94,9 @@ fn settings_findings(settings: &Settings) -> Vec<Finding> {
         }
         Ok(()) => vec![Finding::Good("the settings are good".to_owned())],
         Err(problems) => problems.sentences().iter().cloned().map(Finding::Bad).collect(),
-    }
+    };
+    found.extend(settings.notes().into_iter().map(Finding::Doubtful));
+    found
 }
 
 #[cfg(test)]

@@ -46,7 +46,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Writes the default file with the domain and the data folder filled in; a file that is there is not touched.
 fn write_settings(file: &Path, settings: &Settings) -> anyhow::Result<()> {
-    let text = config::commented_toml(settings).context("the settings cannot be written")?;
+    let text = config::commented_toml(&settings.clone().without_secrets())
+        .context("the settings cannot be written")?;
     let mut options = OpenOptions::new();
     match options.create_new(true).write(true).open(file) {
         Ok(mut out) => out

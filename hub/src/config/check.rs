@@ -9,6 +9,8 @@ use url::Url;
 use super::{Section as _, Settings};
 use crate::logging;
 
+mod engines;
+
 /// The shortest token of the operator's door that an operator can choose, in characters.
 const OPERATOR_TOKEN_CHARS_MIN: usize = 32;
 /// What a WebSocket frame holds beside its envelope, at most, in bytes.
@@ -62,6 +64,7 @@ impl Settings {
         self.check_listeners(&mut found);
         self.check_limits(&mut found);
         self.check_egress(&mut found);
+        self.check_engines(&mut found);
         self.check_ranges(&mut found);
         found.extend(logging::filter(&self.log).err().map(|error| error.to_string()));
         Problems::check(found)
@@ -216,6 +219,10 @@ impl Settings {
             receive,
             registry,
             egress,
+            engines,
+            postgres,
+            nats,
+            redis,
             log,
         } = self;
         hub.check_ranges("hub", found);
@@ -224,6 +231,10 @@ impl Settings {
         receive.check_ranges("receive", found);
         registry.check_ranges("registry", found);
         egress.check_ranges("egress", found);
+        engines.check_ranges("engines", found);
+        postgres.check_ranges("postgres", found);
+        nats.check_ranges("nats", found);
+        redis.check_ranges("redis", found);
         log.check_ranges("log", found);
     }
 }

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::section::{Key, Section};
 use super::{
-    EgressSettings, HttpSettings, HubSettings, LogSettings, ReceiveSettings, RegistrySettings, RelaySettings,
-    Settings,
+    EgressSettings, EngineSettings, HttpSettings, HubSettings, LogSettings, NatsSettings, PostgresSettings,
+    ReceiveSettings, RedisSettings, RegistrySettings, RelaySettings, Settings,
 };
 
 /// A section with its name in the file.
@@ -32,6 +32,10 @@ pub(super) const SECTIONS: &[SectionText] = &[
     text::<ReceiveSettings>("receive"),
     text::<RegistrySettings>("registry"),
     text::<EgressSettings>("egress"),
+    text::<EngineSettings>("engines"),
+    text::<PostgresSettings>("postgres"),
+    text::<NatsSettings>("nats"),
+    text::<RedisSettings>("redis"),
     text::<LogSettings>("log"),
 ];
 

@@ -23,6 +23,11 @@ section! {
         pub public_url: String = String::new();
         /// The folder that holds everything the hub keeps: names, mailboxes, its key. Readable by its owner only.
         pub data_dir: PathBuf = PathBuf::from("/var/lib/aip-hub");
+        /// The hub's signing key, mode 0600. Empty: `hub.key` in the data folder, made at the first start. All
+        /// processes of a hub have the same one.
+        pub key_file: PathBuf = PathBuf::new();
+        /// What this process is called among those of its hub. Empty: the machine's name and something drawn by lot.
+        pub process_name: String = String::new();
         /// Who may register: `open`, `invite` or `closed`.
         pub registration: Registration = Registration::Invite;
         /// Names nobody may register, in addition to the protocol's own list (admin, root, hub, …).
@@ -40,7 +45,8 @@ section! {
         /// Address and port of the operator's listener. Keep it on loopback or a private network.
         pub operator_listen: SocketAddr = loopback(9090);
         /// The token of the operator's door. Empty: one is made at the first start and kept in
-        /// `operator.token` in the data folder. Better set by `AIP_HUB__HTTP__OPERATOR_TOKEN` than in a file.
+        /// `operator.token` in the data folder, one for each process. Better set by
+        /// `AIP_HUB__HTTP__OPERATOR_TOKEN` than in a file.
         pub operator_token: Secret = Secret::default();
         /// Worker threads of the public listener. 0: one per core.
         pub workers: usize = 0, in 0..=256;
