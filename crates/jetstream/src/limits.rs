@@ -1,0 +1,59 @@
+//! The named bounds of this room.
+
+use std::time::Duration;
+
+// --- the connection ---
+
+/// How long one attempt to reach a server may take.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Pings to the server; two without an answer and the connection is given up.
+pub const PING_INTERVAL: Duration = Duration::from_secs(10);
+/// The longest pause between two attempts to reconnect; three quarters of it at least, once it has grown so far.
+pub const RECONNECT_PAUSE_MAX: Duration = Duration::from_secs(4);
+/// The first pause between two attempts to reconnect.
+pub const RECONNECT_PAUSE_FIRST: Duration = Duration::from_millis(50);
+/// Requests that wait to be written to the socket; further callers wait for a place, within their own time-outs.
+pub const SEND_QUEUE_MAX: usize = 4_096;
+/// Messages that wait for one subscription of this process; the server's next one is dropped, which is noticed.
+pub const SUBSCRIPTION_QUEUE_MAX: usize = 65_536;
+
+// --- requests ---
+
+/// How long one try of a publish may take, by default.
+pub const PUBLISH_TRY: Duration = Duration::from_secs(2);
+/// How long a publish may take with all its tries, by default.
+pub const PUBLISH_DEADLINE: Duration = Duration::from_secs(8);
+/// How long a read may take, by default.
+pub const READ_TIMEOUT: Duration = Duration::from_secs(3);
+/// The pause before a publish whose twin is just being stored is sent again.
+pub const IN_PROCESS_PAUSE: Duration = Duration::from_millis(250);
+/// The pause before a publish of unknown outcome is sent again.
+pub const RETRY_PAUSE: Duration = Duration::from_millis(100);
+/// Messages in one batch of a Direct Get, whatever was asked.
+pub const BATCH_MESSAGES_MAX: usize = 1_024;
+/// Bytes in one batch of a Direct Get, whatever was asked.
+pub const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Batches of Direct Gets that are being read at the same time; further callers wait, within their time-outs.
+pub const BATCHES_MAX: usize = 256;
+/// Times that a compare-and-set of this room's own records is tried.
+pub const CAS_TRIES_MAX: usize = 16;
+
+// --- streams ---
+
+/// Shards of mailboxes: the first byte of the mailbox's token.
+pub const SHARDS: usize = 256;
+/// Streams of mailboxes, by default.
+pub const STREAMS_DEFAULT: u16 = 16;
+/// Messages of one mailbox that a stream holds, settled ones of the last minutes included: a backstop, far above
+/// the quota.
+pub const SUBJECT_MESSAGES_MAX: i64 = 50_000;
+/// How long a stream knows the ids of what was published: the longest life of a dedup record, and a minute.
+pub const DUPLICATE_WINDOW: Duration = Duration::from_secs(aip_relay::limits::DEDUP_LIFE_SECS + 60);
+/// Consumers of one stream. This room has none; it leaves a few for an operator who looks.
+pub const STREAM_CONSUMERS_MAX: i32 = 16;
+/// What a record and its headers may add to an envelope.
+pub const RECORD_OVERHEAD_BYTES_MAX: usize = 64 * 1024;
+/// How much longer than the retention a stream keeps a message: what the sweep has to expire it.
+pub const RETENTION_SLACK: Duration = Duration::from_hours(24);
+/// How long statuses and dead letters are kept by their streams: 14 days, and one for the sweep.
+pub const RECORDS_AGE_MAX: Duration = Duration::from_hours(15 * 24);

@@ -1,0 +1,177 @@
+//! Publishing into streams: with an own time-out around every try, and an honest outcome.
+
+use aip_relay::mailbox::StoreError;
+use async_nats::header::{NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_MESSAGE_ID};
+use async_nats::{HeaderMap, HeaderValue};
+use bytes::Bytes;
+use serde::Deserialize;
+use tokio::time::{sleep, timeout};
+
+use super::answer::{self, Answer, ApiError};
+use super::{Nats, Silence};
+use crate::limits;
+
+/// What a stream did with a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Published {
+    /// It is stored, on as many servers as the stream needs for a majority.
+    Stored {
+        /// Its place in the stream.
+        stream_seq: u64,
+    },
+    /// A message of the same id is stored.
+    Duplicate {
+        /// That one's place in the stream.
+        stream_seq: u64,
+    },
+    /// The subject's last message is not the expected one; nothing was stored.
+    WrongLast {
+        /// The place of the last message, if the server says.
+        last: Option<u64>,
+    },
+    /// The subject holds as many messages as it may; nothing was stored.
+    Full,
+}
+
+/// Headers that make a publish a compare-and-set: `last` is the stream sequence of the subject's last message,
+/// 0 for none.
+pub(crate) fn expecting(last: u64) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, HeaderValue::from(last));
+    headers
+}
+
+/// The same headers with an id, so that the publish can be repeated.
+pub(crate) fn named(mut headers: HeaderMap, id: &str) -> HeaderMap {
+    headers.insert(NATS_MESSAGE_ID, id);
+    headers
+}
+
+#[derive(Debug, Deserialize)]
+struct Ack {
+    seq: u64,
+    #[serde(default)]
+    duplicate: bool,
+}
+
+/// How one try ended.
+enum Try {
+    Known(Published),
+    /// Nothing was stored, and another try would fare no better.
+    Refused(StoreError),
+    /// Nothing was stored, but may be if tried again.
+    Again,
+    Unknown,
+}
+
+impl Nats {
+    /// Publishes, and answers only what is known.
+    ///
+    /// With a `Nats-Msg-Id` a try of unknown outcome is repeated, under the same id, until it is known or
+    /// [`crate::Options::publish_deadline`] has passed; without one it is
+    /// [`StoreError::OutcomeUnknown`] at once. When the server cannot be asked, or refuses,
+    /// [`StoreError::Unavailable`]: nothing was stored.
+    pub(crate) async fn publish(
+        &self,
+        subject: &str,
+        headers: HeaderMap,
+        payload: Bytes,
+    ) -> Result<Published, StoreError> {
+        let mut unsure = false;
+        let tries = self.publish_until_known(subject, &headers, &payload, &mut unsure);
+        let outcome = match timeout(self.options().publish_deadline, tries).await {
+            Ok(outcome) => outcome,
+            Err(_) if unsure => Err(unknown()),
+            Err(_) => Err(StoreError::Unavailable(
+                "the stream did not take the message in time".into(),
+            )),
+        };
+        self.count(&outcome);
+        outcome
+    }
+
+    /// Holds `unsure` true while a try is under way, and from the first one of unknown outcome on.
+    async fn publish_until_known(
+        &self,
+        subject: &str,
+        headers: &HeaderMap,
+        payload: &Bytes,
+        unsure: &mut bool,
+    ) -> Result<Published, StoreError> {
+        let repeatable = headers.get(NATS_MESSAGE_ID).is_some();
+        loop {
+            let before = std::mem::replace(unsure, true);
+            let pause = match self.try_publish(subject, headers, payload).await {
+                Try::Known(published) => return Ok(published),
+                Try::Refused(error) if !before => return Err(error),
+                Try::Again => {
+                    *unsure = before;
+                    limits::IN_PROCESS_PAUSE
+                }
+                Try::Unknown if !repeatable => return Err(unknown()),
+                // A refusal now says nothing about the try before it.
+                Try::Refused(_) | Try::Unknown => limits::RETRY_PAUSE,
+            };
+            self.stats().publish_retries.one();
+            sleep(pause).await;
+        }
+    }
+
+    async fn try_publish(&self, subject: &str, headers: &HeaderMap, payload: &Bytes) -> Try {
+        let within = self.options().publish_try;
+        let request = self.request(subject.to_owned(), Some(headers.clone()), payload.clone(), within);
+        match request.await {
+            Err(Silence::TimedOut) => Try::Unknown,
+            Err(silence) => Try::Refused(silence.into()),
+            Ok(message) => match answer::read::<Ack>(&message.payload) {
+                Ok(Answer::Done(Ack { seq, .. })) if seq == 0 => Try::Unknown,
+                Ok(Answer::Done(ack)) if ack.duplicate => {
+                    Try::Known(Published::Duplicate { stream_seq: ack.seq })
+                }
+                Ok(Answer::Done(ack)) => Try::Known(Published::Stored { stream_seq: ack.seq }),
+                Ok(Answer::Refused(error)) => judge(&error),
+                Err(_) => Try::Unknown,
+            },
+        }
+    }
+
+    fn count(&self, outcome: &Result<Published, StoreError>) {
+        let stats = self.stats();
+        match outcome {
+            Ok(Published::Stored { .. }) => stats.publishes.one(),
+            Ok(Published::Duplicate { .. }) => stats.duplicates.one(),
+            Ok(Published::WrongLast { .. }) => stats.cas_conflicts.one(),
+            Ok(Published::Full) => stats.full.one(),
+            Err(StoreError::OutcomeUnknown(_)) => stats.unknown_outcomes.one(),
+            Err(_) => {}
+        }
+    }
+}
+
+fn unknown() -> StoreError {
+    StoreError::OutcomeUnknown("NATS did not confirm the message".into())
+}
+
+/// What a refused publish means. Only what is known to store nothing counts as a refusal: a store that was
+/// closed under a message which the group had agreed on may still come to have it.
+fn judge(error: &ApiError) -> Try {
+    match (error.err_code, error.code) {
+        (10071, _) => Try::Known(Published::WrongLast {
+            last: error
+                .description
+                .rsplit(' ')
+                .next()
+                .and_then(|last| last.parse().ok()),
+        }),
+        (10164, _) => Try::Known(Published::WrongLast { last: None }),
+        // Its twin is being stored; the leader has not caught up yet.
+        (10158 | 10163, _) => Try::Again,
+        (10077, _) if error.description.contains("per subject") => Try::Known(Published::Full),
+        (10077, _) if error.description.contains("maximum") => Try::Refused(error.unavailable()),
+        (10077, _) | (0, _) => Try::Unknown,
+        _ => Try::Refused(error.unavailable()),
+    }
+}
+
+#[cfg(test)]
+mod tests;
