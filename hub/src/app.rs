@@ -22,6 +22,7 @@ use crate::cors::Origins;
 use crate::extract::{BodyPace, BodyRoom};
 use crate::front::Failures;
 use crate::metrics::Metrics;
+use crate::pause::Pause;
 use crate::request_id::RequestIds;
 use crate::routes::discovery::Discovery;
 use crate::routes::docs::Docs;
@@ -52,6 +53,8 @@ pub struct Parts {
     pub operator_token: Secret,
     /// The stores as a whole, for backups; `None` where everything is in memory.
     pub stores: Option<Arc<Stores>>,
+    /// Holds the stores still; `None` where they are not this process's alone.
+    pub pause: Option<Arc<Pause>>,
     /// A number that tells this run's request ids from another's.
     pub run: u32,
     /// Cancelled when the hub starts to stop: long waits and sockets end then.
@@ -87,6 +90,8 @@ pub struct App {
     pub operator_token: Secret,
     /// The stores as a whole, for backups.
     pub stores: Option<Arc<Stores>>,
+    /// Holds the stores still.
+    pub pause: Option<Arc<Pause>>,
     /// What is counted.
     pub metrics: Metrics,
     /// Makes the ids of requests.
@@ -139,6 +144,7 @@ impl App {
             hub_key: parts.hub_key,
             operator_token: parts.operator_token,
             stores: parts.stores,
+            pause: parts.pause,
             stop: parts.stop,
         })
     }

@@ -19,6 +19,7 @@ pub mod limits;
 pub mod logging;
 pub mod metrics;
 pub mod openapi;
+pub mod pause;
 pub mod process;
 pub mod request_id;
 pub mod routes;

@@ -76,3 +76,6 @@ pub const SEARCH_LIMIT_MAX: u64 = 100;
 
 /// Bytes of the body of an ack: a thousand numbers and their members.
 pub const ACK_BODY_BYTES_MAX: usize = 32 * 1024;
+
+/// The longest lease of a pause, in seconds: how long a hub stands still for a move that has died.
+pub const PAUSE_LEASE_SECS_MAX: u64 = 600;

@@ -78,6 +78,8 @@ pub struct Problem {
         routes::admin::create_invite::create_invite,
         routes::admin::revoke_invite::revoke_invite,
         routes::admin::backup::backup,
+        routes::admin::pause::pause,
+        routes::admin::resume::resume,
         routes::docs::openapi_json::openapi_json,
         routes::docs::page::page,
         routes::docs::errors::errors,

@@ -26,6 +26,7 @@ use crate::clock::{self, SystemClock};
 use crate::config::{Registration, Secret, Settings};
 use crate::datadir::{DataDir, DataDirError};
 use crate::lifecycle::Lifecycle;
+use crate::pause::{PausableMailboxes, PausableNames, Pause};
 use crate::stores::{self, Stores};
 
 mod hub;
@@ -76,6 +77,8 @@ pub struct Seams {
     pub operator_token: Secret,
     /// The stores as a whole, for backups; `None` where everything is in memory.
     pub stores: Option<Arc<Stores>>,
+    /// Holds the stores still; `None` where they are not this process's alone.
+    pub pause: Option<Arc<Pause>>,
 }
 
 impl Seams {
@@ -91,15 +94,19 @@ impl Seams {
             token => token.clone(),
         };
         let stores = Arc::new(Stores::open(settings, folder).await?);
+        let clock: Arc<dyn Clock> = Arc::new(steady_clock(&stores));
+        let pause = Arc::new(Pause::new(clock.clone()));
+        let names = Arc::new(PausableNames::new(stores.registry.clone(), pause.clone()));
         Ok(Self {
-            clock: Arc::new(steady_clock(&stores)),
-            directory: stores.registry.clone(),
-            grants: stores.registry.clone(),
-            mailboxes: stores.mailboxes.clone(),
+            clock,
+            directory: names.clone(),
+            grants: names,
+            mailboxes: Arc::new(PausableMailboxes::new(stores.mailboxes.clone(), pause.clone())),
             outbound: Arc::new(guarded_client(settings)?),
             hub_key,
             operator_token,
             stores: Some(stores),
+            pause: Some(pause),
         })
     }
 
@@ -109,16 +116,19 @@ impl Seams {
     /// The HTTP client cannot be set up.
     pub fn in_memory(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Self, StartError> {
         let mut rng = chance();
-        let names = Arc::new(MemoryStore::new());
+        let pause = Arc::new(Pause::new(clock.clone()));
+        let names = Arc::new(PausableNames::new(Arc::new(MemoryStore::new()), pause.clone()));
+        let mailboxes = Arc::new(MemoryMailboxes::new(Epoch::from_random(rng.next_u64())));
         Ok(Self {
             clock,
             directory: names.clone(),
             grants: names,
-            mailboxes: Arc::new(MemoryMailboxes::new(Epoch::from_random(rng.next_u64()))),
+            mailboxes: Arc::new(PausableMailboxes::new(mailboxes, pause.clone())),
             outbound: Arc::new(guarded_client(settings)?),
             hub_key: SigningKey::generate(&mut rng),
             operator_token: settings.http.operator_token.clone(),
             stores: None,
+            pause: Some(pause),
         })
     }
 }
@@ -170,6 +180,7 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
         hub_key: Arc::new(seams.hub_key),
         operator_token: seams.operator_token,
         stores: seams.stores,
+        pause: seams.pause,
         run: chance().next_u32(),
         stop: life.closing_token(),
     })?;

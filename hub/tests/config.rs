@@ -426,6 +426,10 @@ fn the_settings_of_the_engines_fit_each_other() {
         ("[redis]\nprefix = \"\"\n", ["`redis.prefix`", "1 to 16"]),
         ("[nats]\nuser = \"hub\"\n", ["`nats.password`", "belong together"]),
         (
+            "[nats]\ncertificate_file = \"c.pem\"\n",
+            ["`nats.certificate_key_file`", "belong together"],
+        ),
+        (
             "[nats]\ntoken = \"t\"\ncredentials_file = \"c\"\n",
             ["`nats`", "set one of"],
         ),

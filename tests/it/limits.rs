@@ -166,6 +166,7 @@ const TABLE: &[(&str, Exceeded)] = &[
         "nats.publish_deadline_secs",
         By("without_its_mailboxes_a_process_takes_no_mail_and_recovers"),
     ),
+    ("nats.read_timeout_millis", Not("no limit: when a read is given up")),
     ("redis.connect_timeout_millis", Not("no limit: when a process decides alone")),
     ("redis.answer_timeout_millis", Not("no limit: when a process decides alone")),
 ];

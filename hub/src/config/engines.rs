@@ -55,16 +55,27 @@ section! {
         pub password: Secret = Secret::default();
         /// A token to sign in with. Empty: none. Better set by `AIP_HUB__NATS__TOKEN` than in a file.
         pub token: Secret = Secret::default();
-        /// The certificates (PEM) that a server's is checked against. Empty: those of the system.
+        /// Certificates (PEM) that a server's may be signed by, besides those of the system. Empty: none.
         pub ca_file: PathBuf = PathBuf::new();
+        /// A certificate of this hub (PEM), for servers that ask for one, with `certificate_key_file`. Empty: none.
+        pub certificate_file: PathBuf = PathBuf::new();
+        /// The key of that certificate (PEM).
+        pub certificate_key_file: PathBuf = PathBuf::new();
+        /// The JetStream domain, if it is not the default one (a leaf node's).
+        pub domain: String = String::new();
         /// Time for the acknowledgement of one publish, in milliseconds; then it is tried again with the same id.
         pub publish_timeout_millis: u64 = 2_000, in 50..=60_000;
         /// Time after which a publish without an acknowledgement is given up and the sender is told to come back, in
         /// seconds.
-        pub publish_deadline_secs: u64 = 10, in 1..=120;
+        pub publish_deadline_secs: u64 = 8, in 1..=120;
+        /// Time for the answer to a read, in milliseconds.
+        pub read_timeout_millis: u64 = 3_000, in 50..=60_000;
         /// The monitoring address of a server (`http://a:8222`): how the hub learns at the start whether the servers
         /// sync before they acknowledge. Empty: it cannot tell.
         pub monitor_url: String = String::new();
+        /// Whether streams that are missing are made. Off, a stream that vanished is told and not replaced by an empty
+        /// one; switch it off after the first start.
+        pub create_streams: bool = true;
         /// Whether streams that differ from these settings are changed at the start. If not, the hub refuses and says
         /// what differs.
         pub update_streams: bool = false;
@@ -83,9 +94,9 @@ section! {
     }
 }
 
-/// What the names on an engine may begin with: 1 to 16 lower-case letters, digits, `-` or `_`.
+/// What the names on an engine may begin with: 1 to 16 lower-case letters, digits or `-`.
 pub(super) fn prefix_fits(prefix: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_');
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=16).contains(&prefix.len()) && prefix.bytes().all(plain)
 }
 

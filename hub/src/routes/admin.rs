@@ -18,7 +18,9 @@ pub mod agents;
 pub mod backup;
 pub mod create_invite;
 pub mod invites;
+pub mod pause;
 pub mod quota;
+pub mod resume;
 pub mod revoke_invite;
 pub mod standing;
 
@@ -34,6 +36,8 @@ pub const INVITES_PATH: &str = "/admin/invites";
 pub const INVITE_PATH: &str = "/admin/invites/{id}";
 /// Takes a backup.
 pub const BACKUPS_PATH: &str = "/admin/backups";
+/// Holds everything still, or goes on.
+pub const PAUSE_PATH: &str = "/admin/pause";
 
 /// Items in one page of a list, unless the caller asks for another number.
 const PAGE_ITEMS: u64 = 100;
@@ -49,6 +53,7 @@ pub fn endpoints() -> Vec<Endpoint> {
             .post(create_invite::create_invite),
         Endpoint::at(INVITE_PATH).delete(revoke_invite::revoke_invite),
         Endpoint::at(BACKUPS_PATH).post(backup::backup),
+        Endpoint::at(PAUSE_PATH).put(pause::pause).delete(resume::resume),
     ]
 }
 

@@ -40,7 +40,7 @@ impl Settings {
         ] {
             if !prefix_fits(prefix) {
                 found.push(format!(
-                    "`{key}` = {prefix:?} is no prefix: use 1 to 16 lower-case letters, digits, `-` or `_`"
+                    "`{key}` = {prefix:?} is no prefix: use 1 to 16 lower-case letters, digits or `-`"
                 ));
             }
         }
@@ -73,6 +73,12 @@ impl Settings {
         }
         if nats.user.is_empty() != nats.password.is_empty() {
             found.push("`nats.user` and `nats.password` belong together: set both, or neither".to_owned());
+        }
+        if nats.certificate_file.as_os_str().is_empty() != nats.certificate_key_file.as_os_str().is_empty() {
+            found.push(
+                "`nats.certificate_file` and `nats.certificate_key_file` belong together: set both, or neither"
+                    .to_owned(),
+            );
         }
         if nats.publish_deadline_secs.saturating_mul(1_000) < nats.publish_timeout_millis {
             found.push(

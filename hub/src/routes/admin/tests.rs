@@ -55,7 +55,7 @@ fn doors() -> Vec<(Method, String)> {
 #[actix_web::test]
 async fn row_87_every_route_is_closed_without_the_operators_token() {
     let hub = hub();
-    assert_eq!(doors().len(), 7);
+    assert_eq!(doors().len(), 9);
     for (method, path) in doors() {
         for token in [
             "",
@@ -250,4 +250,48 @@ async fn a_hub_in_memory_has_nothing_to_back_up() {
     assert_eq!(answer.code(), "unavailable");
     let answer = send(&hub, Method::POST, BACKUPS_PATH, &json!({ "to": "here" })).await;
     assert_eq!(answer.code(), "member_invalid");
+}
+
+#[actix_web::test]
+async fn a_paused_hub_takes_nothing_and_goes_on_when_nobody_holds_it() {
+    let hub = hub();
+    let (alice, bob) = (hub.registered("alice").await, hub.registered("bob").await);
+    hub.send(&alice, &bob, 1).await;
+    let lease = json!({ "lease_secs": 10 });
+    assert_eq!(send(&hub, Method::PUT, PAUSE_PATH, &lease).await.status, 204);
+
+    let envelope = hub.envelope(&alice, &bob, 2).to_wire();
+    let answer = hub.post("/api/v1/messages", envelope).await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.code().as_str()),
+        (503, "unavailable")
+    );
+    assert!(answer.header("retry-after").parse::<u64>().unwrap() > 0);
+    let carol = hub.agent("carol");
+    let answer = hub.post("/api/v1/agents", carol.genesis()).await;
+    assert_eq!(answer.code(), "unavailable");
+    let answer = hub.get("/health/ready").await;
+    assert_eq!(answer.json()["reason"], "paused");
+    assert_eq!(hub.get("/api/v1/resolve/bob%23hub.example").await.status, 200);
+
+    hub.clock.advance(std::time::Duration::from_secs(10));
+    assert_eq!(hub.send(&alice, &bob, 2).await, 2, "the lease has ended");
+}
+
+#[actix_web::test]
+async fn a_pause_is_ended_by_the_operator_unless_it_is_for_good() {
+    let hub = hub();
+    let pause =
+        async |lease: Value| send(&hub, Method::PUT, PAUSE_PATH, &json!({ "lease_secs": lease })).await;
+    for wrong in [json!(0), json!(601), json!("x")] {
+        assert_eq!(pause(wrong).await.code(), "member_invalid");
+    }
+    assert_eq!(pause(json!(600)).await.status, 204);
+    let resume = || hub.ask_operator(request(Method::DELETE, PAUSE_PATH, TOKEN));
+    assert_eq!(resume().await.status, 204);
+    assert_eq!(hub.get("/health/ready").await.status, 200);
+    assert_eq!(pause(Value::Null).await.status, 204);
+    assert_eq!(resume().await.code(), "unavailable");
+    hub.clock.advance(std::time::Duration::from_hours(1));
+    assert_eq!(hub.get("/health/ready").await.json()["reason"], "paused");
 }

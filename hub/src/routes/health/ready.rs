@@ -27,7 +27,7 @@ pub struct Ready {
     path = "/health/ready",
     tag = "operation",
     summary = "Whether the hub takes work",
-    description = "503 while it stops, and while a store takes nothing (a full disk, a failed write). \
+    description = "503 while it stops or is paused, and while a store takes nothing (a full disk, a failed write). \
                    The member `reason` says which.",
     responses(
         (status = 200, description = "It does", body = Ready),
@@ -36,8 +36,13 @@ pub struct Ready {
 )]
 pub async fn ready(app: web::Data<App>) -> Result<web::Json<Ready>, ApiError> {
     let stopping = app.serving.is_draining() || app.stop.is_cancelled();
+    let held = match &app.pause {
+        Some(pause) => pause.is_held().await,
+        None => false,
+    };
     let reason = match (stopping, app.store.health()) {
         (true, _) => "stopping",
+        _ if held => "paused",
         (false, Health::Ready) => match app.registry.list_agents(None, 1).await {
             Ok(_) => return Ok(web::Json(Ready { status: "ready" })),
             Err(error) => return Err(ApiError::failed(ErrorCode::Unavailable, error)),

@@ -1,0 +1,149 @@
+//! A hub that stands still: nothing that it keeps changes, while `aip-hub migrate-store` copies it elsewhere.
+//!
+//! A pause is a lease. Whoever holds it renews it; when they die, it runs out and the hub goes on by itself. What
+//! asks for a change meanwhile is told to come back: a sender tries again, a session ends and is taken up again. Only
+//! the pause for good has no end: what was copied goes on elsewhere, and this hub must not grow apart from it.
+//!
+//! The stores are wrapped ([`PausableMailboxes`], [`PausableNames`]), so that no door can be forgotten.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aip_protocol::clock::Clock;
+use aip_protocol::time::Timestamp;
+use tokio::sync::{RwLock, RwLockReadGuard};
+
+mod mailboxes;
+mod names;
+
+pub use mailboxes::PausableMailboxes;
+pub use names::PausableNames;
+
+/// What a caller is told, for the log.
+const SENTENCE: &str = "the hub is paused while its stores are copied";
+
+/// Whether the hub stands still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hold {
+    None,
+    Until(Timestamp),
+    ForGood,
+}
+
+impl Hold {
+    fn holds(self, now: Timestamp) -> bool {
+        match self {
+            Self::None => false,
+            Self::Until(end) => now < end,
+            Self::ForGood => true,
+        }
+    }
+}
+
+/// The gate that every change passes.
+#[derive(Debug)]
+pub struct Pause {
+    clock: Arc<dyn Clock>,
+    hold: RwLock<Hold>,
+}
+
+/// A change that is under way; a pause waits for it.
+#[derive(Debug)]
+pub struct Change<'a>(
+    #[expect(dead_code, reason = "held until the change is done")] RwLockReadGuard<'a, Hold>,
+);
+
+impl Pause {
+    /// A hub that runs.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            clock,
+            hold: RwLock::new(Hold::None),
+        }
+    }
+
+    /// Begins a change; `None` while the hub stands still.
+    pub async fn begin(&self) -> Option<Change<'_>> {
+        let hold = self.hold.read().await;
+        let held = *hold != Hold::None && hold.holds(self.clock.now());
+        (!held).then_some(Change(hold))
+    }
+
+    /// Whether the hub stands still.
+    pub async fn is_held(&self) -> bool {
+        self.begin().await.is_none()
+    }
+
+    /// Stands still for `lease` from now, or for good; returns once every change that was under way is done.
+    /// One for good stays, whatever is asked later.
+    pub async fn hold(&self, lease: Option<Duration>) {
+        let mut hold = self.hold.write().await;
+        *hold = match (*hold, lease) {
+            (Hold::ForGood, _) | (_, None) => Hold::ForGood,
+            (_, Some(lease)) => Hold::Until(self.clock.now() + lease),
+        };
+    }
+
+    /// Goes on, unless the pause is for good; whether it does.
+    pub async fn resume(&self) -> bool {
+        let mut hold = self.hold.write().await;
+        if *hold == Hold::ForGood {
+            return false;
+        }
+        *hold = Hold::None;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aip_protocol::clock::ManualClock;
+
+    fn pause() -> (Arc<ManualClock>, Arc<Pause>) {
+        let clock = Arc::new(ManualClock::new(Timestamp::from_unix_millis(1_000)));
+        (clock.clone(), Arc::new(Pause::new(clock)))
+    }
+
+    #[tokio::test]
+    async fn a_lease_that_nobody_renews_runs_out() {
+        let (clock, pause) = pause();
+        assert!(!pause.is_held().await);
+        pause.hold(Some(Duration::from_secs(10))).await;
+        clock.advance(Duration::from_millis(9_999));
+        assert!(pause.is_held().await);
+        pause.hold(Some(Duration::from_secs(10))).await;
+        clock.advance(Duration::from_millis(9_999));
+        assert!(pause.is_held().await, "renewed");
+        clock.advance(Duration::from_millis(1));
+        assert!(!pause.is_held().await);
+    }
+
+    #[tokio::test]
+    async fn a_pause_is_ended_unless_it_is_for_good() {
+        let (clock, pause) = pause();
+        pause.hold(Some(Duration::from_secs(10))).await;
+        assert!(pause.resume().await);
+        assert!(!pause.is_held().await);
+        pause.hold(None).await;
+        pause.hold(Some(Duration::from_secs(1))).await;
+        assert!(!pause.resume().await);
+        clock.advance(Duration::from_hours(1));
+        assert!(pause.is_held().await);
+    }
+
+    #[tokio::test]
+    async fn a_pause_begins_when_what_was_begun_is_done() {
+        let (_, pause) = pause();
+        let change = pause.begin().await.unwrap();
+        let holder = tokio::spawn({
+            let pause = pause.clone();
+            async move { pause.hold(None).await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!holder.is_finished(), "a change is under way");
+        drop(change);
+        holder.await.unwrap();
+        assert!(pause.begin().await.is_none());
+    }
+}

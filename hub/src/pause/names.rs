@@ -1,0 +1,106 @@
+//! The registry's stores behind the gate: everything that changes an agent, a token or an invite.
+
+use std::sync::Arc;
+
+use aip_protocol::name::Name;
+use aip_protocol::time::Timestamp;
+use aip_registry::agent::AgentSummary;
+use aip_registry::directory::{
+    AgentChange, AgentRecord, AppendOutcome, Counts, CreateOutcome, NewAgent, NextOperation,
+};
+use aip_registry::grants::{Invite, InviteGrant, InviteId, TokenGrant, TokenOutcome, TokenRecord};
+use aip_registry::secret::SecretHash;
+use aip_registry::{Directory, Grants, StoreError};
+use async_trait::async_trait;
+
+use super::{Change, Pause, SENTENCE};
+
+/// Agents, tokens and invites that do not change while the hub stands still.
+#[derive(Debug)]
+pub struct PausableNames<S> {
+    names: Arc<S>,
+    pause: Arc<Pause>,
+}
+
+impl<S> PausableNames<S> {
+    /// Wraps a store.
+    pub fn new(names: Arc<S>, pause: Arc<Pause>) -> Self {
+        Self { names, pause }
+    }
+
+    async fn begin(&self) -> Result<Change<'_>, StoreError> {
+        let cause = || Arc::from(Box::<dyn std::error::Error + Send + Sync>::from(SENTENCE));
+        self.pause
+            .begin()
+            .await
+            .ok_or_else(|| StoreError::Unavailable(cause()))
+    }
+}
+
+#[async_trait]
+impl<S: Directory> Directory for PausableNames<S> {
+    async fn create(&self, agent: NewAgent) -> Result<CreateOutcome, StoreError> {
+        let _change = self.begin().await?;
+        self.names.create(agent).await
+    }
+
+    async fn append(&self, next: NextOperation) -> Result<AppendOutcome, StoreError> {
+        let _change = self.begin().await?;
+        self.names.append(next).await
+    }
+
+    async fn get(&self, name: &Name) -> Result<Option<AgentRecord>, StoreError> {
+        self.names.get(name).await
+    }
+
+    async fn history(&self, name: &Name, from_seq: u64, limit: u32) -> Result<Vec<String>, StoreError> {
+        self.names.history(name, from_seq, limit).await
+    }
+
+    async fn list(&self, after: Option<&Name>, limit: u32) -> Result<Vec<AgentSummary>, StoreError> {
+        self.names.list(after, limit).await
+    }
+
+    async fn update(&self, name: &Name, change: AgentChange) -> Result<bool, StoreError> {
+        let _change = self.begin().await?;
+        self.names.update(name, change).await
+    }
+
+    async fn counts(&self) -> Result<Counts, StoreError> {
+        self.names.counts().await
+    }
+}
+
+#[async_trait]
+impl<S: Grants> Grants for PausableNames<S> {
+    async fn issue_token(&self, grant: TokenGrant) -> Result<TokenOutcome, StoreError> {
+        let _change = self.begin().await?;
+        self.names.issue_token(grant).await
+    }
+
+    async fn find_token(&self, hash: &SecretHash) -> Result<Option<TokenRecord>, StoreError> {
+        self.names.find_token(hash).await
+    }
+
+    async fn create_invite(&self, invite: InviteGrant) -> Result<(), StoreError> {
+        let _change = self.begin().await?;
+        self.names.create_invite(invite).await
+    }
+
+    async fn list_invites(&self, after: Option<&InviteId>, limit: u32) -> Result<Vec<Invite>, StoreError> {
+        self.names.list_invites(after, limit).await
+    }
+
+    async fn revoke_invite(&self, id: &InviteId, now: Timestamp) -> Result<bool, StoreError> {
+        let _change = self.begin().await?;
+        self.names.revoke_invite(id, now).await
+    }
+
+    /// What is past its end waits: nothing was swept.
+    async fn sweep(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        match self.pause.begin().await {
+            Some(_change) => self.names.sweep(now, limit).await,
+            None => Ok(0),
+        }
+    }
+}
