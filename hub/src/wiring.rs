@@ -11,12 +11,12 @@ use aip_protocol::clock::Clock;
 use aip_protocol::error::Refusal;
 use aip_protocol::multikey::SigningKey;
 use aip_protocol::name::Domain;
-use aip_registry::{Directory, Grants, MemoryStore, Registry, RegistryConfig};
+use aip_registry::{AloneSiblings, Directory, Grants, MemoryStore, Registry, RegistryConfig};
 use aip_relay::admission::Blocklist;
 use aip_relay::mailbox::memory::MemoryMailboxes;
 use aip_relay::mailbox::{Epoch, MailboxStore, Quota, Upkeep as _};
 use aip_relay::presence::Presence;
-use aip_relay::rate::Rate;
+use aip_relay::rate::{Rate, SenderRates};
 use aip_relay::relay::{Relay, RelayConfig};
 use rand::rngs::SysRng;
 use rand_core::{CryptoRng, Rng as _, UnwrapErr};
@@ -157,6 +157,8 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
             directory: seams.directory,
             grants: seams.grants,
             clock: seams.clock.clone(),
+            siblings: Arc::new(AloneSiblings),
+            challenge_key: challenge_key().into(),
             rng: Box::new(chance()),
         },
     ));
@@ -168,6 +170,7 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
         store: seams.mailboxes.clone(),
         outbound: seams.outbound,
         presence: presence.clone(),
+        buckets: Arc::new(SenderRates::new(config.rate, seams.clock.clone())),
     };
     let app = App::new(Parts {
         settings: Arc::new(settings),
@@ -193,6 +196,13 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
 /// The operating system's randomness: the root of all chance in the process.
 fn chance() -> impl CryptoRng + Send + 'static {
     UnwrapErr(SysRng)
+}
+
+/// What this process recognises its challenges by.
+fn challenge_key() -> [u8; 32] {
+    let mut key = [0; 32];
+    chance().fill_bytes(&mut key);
+    key
 }
 
 /// The clock, no earlier than what the mailboxes have seen; says so when the machine's clock is behind that.

@@ -18,6 +18,7 @@ pub mod limits;
 mod memory;
 mod registry;
 pub mod secret;
+pub mod siblings;
 mod sql;
 #[cfg(feature = "testsuite")]
 pub mod testsuite;
@@ -31,4 +32,5 @@ pub use memory::MemoryStore;
 pub use registry::{
     Challenge, HistoryPage, IssuedToken, NewInvite, Operated, Registered, Registry, Seams, SocketChallenge,
 };
+pub use siblings::{AloneSiblings, Siblings, Spend};
 pub use sql::SqlStore;

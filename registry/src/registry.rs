@@ -12,16 +12,18 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use aip_protocol::clock::Clock;
-use aip_protocol::name::{Domain, Name};
+use aip_protocol::name::{Did, Domain, Name};
 use aip_protocol::time::Timestamp;
 use moka::future::Cache;
 use rand_core::CryptoRng;
+use zeroize::Zeroizing;
 
 use crate::config::RegistryConfig;
 use crate::directory::Directory;
 use crate::grants::{Grants, TokenRecord};
 use crate::limits::CACHE_SECS;
 use crate::secret::{Chance, SecretHash};
+use crate::siblings::Siblings;
 use cache::AgentCache;
 use challenge::ChallengeMint;
 
@@ -39,6 +41,10 @@ pub struct Seams {
     pub grants: Arc<dyn Grants>,
     /// Now.
     pub clock: Arc<dyn Clock>,
+    /// Other processes over the same stores.
+    pub siblings: Arc<dyn Siblings>,
+    /// What challenges are recognised by; the same in every process of the hub, and known to nobody else.
+    pub challenge_key: Zeroizing<[u8; 32]>,
     /// Chance, for tokens, invites and challenges.
     pub rng: Box<dyn CryptoRng + Send>,
 }
@@ -48,6 +54,7 @@ impl std::fmt::Debug for Seams {
         f.debug_struct("Seams")
             .field("directory", &self.directory)
             .field("grants", &self.grants)
+            .field("siblings", &self.siblings)
             .finish_non_exhaustive()
     }
 }
@@ -64,6 +71,7 @@ pub struct Registry {
     agents: AgentCache,
     directory: Arc<dyn Directory>,
     grants: Arc<dyn Grants>,
+    siblings: Arc<dyn Siblings>,
     /// Tokens that were looked up lately. A token never changes; whether it is still good is judged
     /// anew each time.
     tokens: Cache<SecretHash, TokenRecord>,
@@ -85,17 +93,19 @@ impl Registry {
             agents: AgentCache::new(
                 domain.clone(),
                 Arc::clone(&seams.directory),
+                Arc::clone(&seams.siblings),
                 config.cache_agents_max,
             ),
             tokens: Cache::builder()
                 .max_capacity(config.cache_agents_max)
                 .time_to_live(std::time::Duration::from_secs(CACHE_SECS))
                 .build(),
-            mint: ChallengeMint::new(chance.bytes(), config.challenge_lifetime_secs),
+            mint: ChallengeMint::new(seams.challenge_key, config.challenge_lifetime_secs),
             domain,
             config,
             directory: seams.directory,
             grants: seams.grants,
+            siblings: seams.siblings,
             clock: seams.clock,
             chance,
         }
@@ -104,6 +114,16 @@ impl Registry {
     /// The hub's domain.
     pub fn domain(&self) -> &Domain {
         &self.domain
+    }
+
+    /// Another process has changed this agent: what is held of it here is read anew.
+    pub async fn forget(&self, did: &Did) {
+        self.agents.forget(did).await;
+    }
+
+    /// News of other processes may have been lost: every agent is read anew.
+    pub fn forget_all(&self) {
+        self.agents.forget_all();
     }
 
     /// Now, to the whole millisecond that the stores keep.

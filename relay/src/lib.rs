@@ -9,6 +9,7 @@ pub mod direct;
 pub mod inbox;
 pub mod limits;
 pub mod mailbox;
+pub mod neighbours;
 pub mod presence;
 pub mod rate;
 pub mod relay;

@@ -118,6 +118,18 @@ pub trait Statuses: Send + Sync {
     -> Result<Vec<StatusRecord>, StoreError>;
 }
 
+/// News of what other processes store. A store that one process has to itself needs none: who appends wakes the agent.
+#[async_trait]
+pub trait Live: Send + Sync + std::fmt::Debug {
+    /// From its return on, [`crate::presence::Presence`] is told of every message that any process stores in this
+    /// mailbox, as far as the news gets through; what gets lost is made good by a look at the mailbox now and then.
+    /// Again is harmless; one [`Self::unwatch`] ends it. Returns within a bounded time.
+    async fn watch(&self, _mailbox: &MailboxId) {}
+
+    /// Ends [`Self::watch`]. Called with locks held: it must return at once and call nobody back.
+    fn unwatch(&self, _mailbox: &MailboxId) {}
+}
+
 /// Care of the store itself.
 #[async_trait]
 pub trait Upkeep: Send + Sync {
@@ -142,7 +154,6 @@ pub trait Upkeep: Send + Sync {
 }
 
 /// A whole store: everything the relay needs, as one object.
-pub trait MailboxStore: Mailboxes + DeadLetters + Statuses + Upkeep + DedupWindow + std::fmt::Debug {}
+pub trait MailboxStore: Mailboxes + DeadLetters + Statuses + Upkeep + DedupWindow + Live {}
 
-impl<S> MailboxStore for S where S: Mailboxes + DeadLetters + Statuses + Upkeep + DedupWindow + std::fmt::Debug
-{}
+impl<S> MailboxStore for S where S: Mailboxes + DeadLetters + Statuses + Upkeep + DedupWindow + Live {}

@@ -1,11 +1,13 @@
 //! Rate limits per sender (spec §6): so many messages a second, bursts of some more.
 
+use std::fmt::Debug;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aip_protocol::clock::Clock;
 use aip_protocol::time::Timestamp;
+use async_trait::async_trait;
 use governor::clock::Clock as GovernorClock;
 use governor::middleware::NoOpMiddleware;
 use governor::nanos::Nanos;
@@ -26,7 +28,18 @@ pub struct Rate {
     pub burst_messages: NonZeroU32,
 }
 
-/// The buckets of all senders.
+/// The buckets of all senders, here or shared by the processes of a hub.
+#[async_trait]
+pub trait SenderBuckets: Send + Sync + Debug {
+    /// Takes one message out of the sender's bucket. Never fails, and answers within a bounded time.
+    ///
+    /// # Errors
+    ///
+    /// The bucket is empty: the whole seconds, at least one, until a message fits again.
+    async fn take(&self, sender: &SenderKey) -> Result<(), u64>;
+}
+
+/// The buckets of all senders, in this process.
 ///
 /// Memory is bounded by activity, not by how many senders there ever were: a bucket that is full
 /// again is forgotten, at the latest after [`RATE_SWEEP_CHECKS`] further checks.
@@ -72,6 +85,13 @@ impl SenderRates {
     /// Whether no bucket is held in memory.
     pub fn is_empty(&self) -> bool {
         self.buckets.is_empty()
+    }
+}
+
+#[async_trait]
+impl SenderBuckets for SenderRates {
+    async fn take(&self, sender: &SenderKey) -> Result<(), u64> {
+        Self::take(self, sender)
     }
 }
 

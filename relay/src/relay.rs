@@ -21,7 +21,7 @@ use crate::direct::Direct;
 use crate::inbox::Terms;
 use crate::mailbox::{MailboxId, MailboxStore, Quota, StatusRecord, StoreError};
 use crate::presence::Presence;
-use crate::rate::SenderRates;
+use crate::rate::SenderBuckets;
 
 mod batch;
 mod config;
@@ -50,6 +50,8 @@ pub struct Seams {
     pub outbound: Arc<dyn Outbound>,
     /// Who is connected, and so hears of new mail and of what became of a message.
     pub presence: Arc<Presence>,
+    /// How much each sender may still send, at [`RelayConfig::rate`].
+    pub buckets: Arc<dyn SenderBuckets>,
 }
 
 /// Envelopes in.
@@ -57,7 +59,6 @@ pub struct Seams {
 pub struct Relay {
     config: RelayConfig,
     seams: Seams,
-    rates: SenderRates,
     direct: Direct,
     stats: RelayStats,
     tasks: TaskTracker,
@@ -75,7 +76,6 @@ struct Admitted {
 impl Relay {
     /// Puts the service together. `rng` spreads the pauses after failed direct deliveries.
     pub fn new(config: RelayConfig, seams: Seams, rng: Box<dyn Rng + Send>) -> Arc<Self> {
-        let rates = SenderRates::new(config.rate, Arc::clone(&seams.clock));
         let direct = Direct::new(
             Arc::clone(&seams.outbound),
             Arc::clone(&seams.clock),
@@ -86,7 +86,6 @@ impl Relay {
         Arc::new(Self {
             config,
             seams,
-            rates,
             direct,
             stats,
             tasks,
@@ -166,7 +165,7 @@ impl Relay {
         let recipient = admission::check_recipient(recipient.as_ref())?;
 
         config.blocklist.check(&envelope.from)?;
-        self.take_rate(&envelope.from)?;
+        self.take_rate(&envelope.from).await?;
         let (quota, endpoint) = (
             recipient.quota.unwrap_or(config.quota),
             deliver::endpoint_of(recipient),
@@ -179,20 +178,18 @@ impl Relay {
     }
 
     /// Every message costs, a retry too: a flood of duplicates is a flood.
-    fn take_rate(&self, sender: &Did) -> Result<(), SendError> {
-        self.rates
-            .take(MailboxId::of(sender).as_bytes())
-            .map_err(|wait_secs| {
-                let rate = self.config.rate;
-                let per_sec = rate.messages_per_sec;
-                let detail =
-                    format!("A sender may send {per_sec} messages a second; wait as Retry-After says.");
-                Refusal::new(ErrorCode::RateLimited, detail)
-                    .with("limit_per_sec", per_sec.get())
-                    .with("burst", rate.burst_messages.get())
-                    .retry_after(wait_secs)
-                    .into()
-            })
+    async fn take_rate(&self, sender: &Did) -> Result<(), SendError> {
+        let taken = self.seams.buckets.take(MailboxId::of(sender).as_bytes()).await;
+        taken.map_err(|wait_secs| {
+            let rate = self.config.rate;
+            let per_sec = rate.messages_per_sec;
+            let detail = format!("A sender may send {per_sec} messages a second; wait as Retry-After says.");
+            Refusal::new(ErrorCode::RateLimited, detail)
+                .with("limit_per_sec", per_sec.get())
+                .with("burst", rate.burst_messages.get())
+                .retry_after(wait_secs)
+                .into()
+        })
     }
 }
 

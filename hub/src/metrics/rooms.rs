@@ -129,6 +129,7 @@ impl Families {
             ("ready", matches!(health, Health::Ready)),
             ("disk_full", matches!(health, Health::DiskFull { .. })),
             ("poisoned", matches!(health, Health::Poisoned { .. })),
+            ("unreachable", matches!(health, Health::Unreachable { .. })),
         ] {
             states.with_label_values(&[state]).set(is.into());
         }

@@ -8,7 +8,7 @@ use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 use aip_relay::dedup::{DedupWindow, Remember, Seen};
 use aip_relay::mailbox::{
-    AckOutcome, Append, AppendOutcome, Attempt, DeadLetter, DeadLetters, Epoch, Fetch, Health, MailboxId,
+    AckOutcome, Append, AppendOutcome, Attempt, DeadLetter, DeadLetters, Epoch, Fetch, Health, Live, MailboxId,
     MailboxState, MailboxStore, Mailboxes, Redrive, RedriveOutcome, Settled, StatusRecord, Statuses,
     StoreError, StoreStats, StoredMessage, Swept, Upkeep,
 };
@@ -132,6 +132,17 @@ impl DedupWindow for PausableMailboxes {
     async fn remember(&self, remember: Remember) -> Result<Option<Seen>, StoreError> {
         let _change = self.begin().await?;
         self.store.remember(remember).await
+    }
+}
+
+#[async_trait]
+impl Live for PausableMailboxes {
+    async fn watch(&self, mailbox: &MailboxId) {
+        self.store.watch(mailbox).await;
+    }
+
+    fn unwatch(&self, mailbox: &MailboxId) {
+        self.store.unwatch(mailbox);
     }
 }
 

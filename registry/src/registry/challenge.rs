@@ -1,7 +1,7 @@
 //! Challenges of the two doors (spec §6), made so that a stranger who asks for many costs nothing.
 //!
-//! Over HTTP a challenge carries its own end and a MAC of it, the DID and the door, under a key of
-//! this process: nothing is kept for one that was only asked for, nobody can crowd out another
+//! Over HTTP a challenge carries its own end and a MAC of it, the DID and the door, under a key that
+//! all processes of the hub have: nothing is kept for one that was only asked for, nobody can crowd out another
 //! agent's, and whether the DID exists plays no part. What is remembered is a challenge that was
 //! *answered well*, until its end, so that it works once. On a socket the connection itself holds
 //! the challenge it was greeted with and gives it up when it is answered. So neither door knows the
@@ -57,9 +57,9 @@ impl std::fmt::Debug for ChallengeMint {
 }
 
 impl ChallengeMint {
-    pub(super) fn new(key: [u8; 32], lifetime_secs: u64) -> Self {
+    pub(super) fn new(key: Zeroizing<[u8; 32]>, lifetime_secs: u64) -> Self {
         Self {
-            key: Zeroizing::new(key),
+            key,
             lifetime: Duration::from_secs(lifetime_secs),
         }
     }
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_challenge_is_known_until_its_end_to_its_agent_at_its_hub() {
-        let mint = ChallengeMint::new([7; 32], 60);
+        let mint = ChallengeMint::new(Zeroizing::new([7; 32]), 60);
         let start = Timestamp::from_unix_millis(1_000_000);
         let made = mint.make(&did("alice"), start, [1; 16]);
         let just_before = Timestamp::from_unix_millis(1_059_999);
@@ -138,7 +138,7 @@ mod tests {
             None,
             "another agent"
         );
-        let other = ChallengeMint::new([8; 32], 60);
+        let other = ChallengeMint::new(Zeroizing::new([8; 32]), 60);
         assert_eq!(
             other.check(&did("alice"), &made.challenge, start),
             None,
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn no_part_of_a_challenge_can_be_changed() {
-        let mint = ChallengeMint::new([7; 32], 60);
+        let mint = ChallengeMint::new(Zeroizing::new([7; 32]), 60);
         let start = Timestamp::from_unix_millis(1_000_000);
         let bytes = decode(&mint.make(&did("alice"), start, [1; 16]).challenge).expect("base64url");
         for at in 0..bytes.len() {

@@ -15,6 +15,7 @@ use crate::error::{RegistryError, refuse};
 use crate::grants::{TokenGrant, TokenOutcome, TokenRecord};
 use crate::limits::{KID_CHARS_MAX, SECRET_CHARS_MAX, SPENT_CHALLENGE_KEEP_SECS};
 use crate::secret::SecretHash;
+use crate::siblings::Spend;
 
 /// A token, told once.
 #[derive(Clone, PartialEq, Eq)]
@@ -72,12 +73,19 @@ impl Registry {
             .check(did, challenge, now)
             .ok_or_else(challenge_invalid)?;
         self.check_answer(did, kid, challenge, sig).await?;
+        let (hash, kept_until) = (
+            SecretHash::of(challenge),
+            challenge_end + Duration::from_secs(SPENT_CHALLENGE_KEEP_SECS),
+        );
+        if self.siblings.spend(&hash, kept_until).await == Spend::Spent {
+            return Err(challenge_invalid());
+        }
         let token = self.chance.secret::<32>();
         let expires_at = now + Duration::from_secs(self.config.token_lifetime_secs);
         let name = did.handle().name;
         let grant = TokenGrant {
-            challenge: SecretHash::of(challenge),
-            challenge_kept_until: challenge_end + Duration::from_secs(SPENT_CHALLENGE_KEEP_SECS),
+            challenge: hash,
+            challenge_kept_until: kept_until,
             token: SecretHash::of(&token),
             record: TokenRecord {
                 name,

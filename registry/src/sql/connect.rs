@@ -1,32 +1,39 @@
-//! Opening a database: connections that are set up before use, migrations, and whose it is.
+//! Connections that are set up before use, and opening a database.
 
 use std::path::Path;
 use std::time::Duration;
 
 use aip_protocol::name::Domain;
-use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
-use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::any::AnyConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, ConnectOptions, Connection, SqlSafeStr};
+use sqlx::{AnyConnection, AssertSqlSafe, ConnectOptions, Connection, SqlSafeStr};
+use tokio::time::Instant;
 
-use super::dialect::{Dialect, Role};
-use super::rows::column;
-use super::statements;
+use super::dialect::{Dialect, Role, Verdict};
+use super::postgres::PostgresOptions;
+use super::schema::{self, Migrated, SchemaError};
 use super::writer::unavailable;
 use crate::error::StoreError;
-use crate::limits::{OPEN_ATTEMPTS_MAX, OPEN_PAUSE_MS, READ_CONNECTIONS_MAX, READ_WAIT_SECS};
-
-/// The schema that this binary knows, from the folder that all dialects share.
-static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
-
-/// The fact that says whose database it is.
-const DOMAIN_FACT: &str = "domain";
+use crate::limits::{OPEN_PAUSE_MS, OPEN_WAIT_SECS, READ_CONNECTIONS_MAX};
 
 /// A database, and how to talk to it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Target {
     pub(super) dialect: Dialect,
+    /// Connections that read.
+    pub(super) readers_max: u32,
+    /// Whether opening migrates.
+    migrates: bool,
     options: AnyConnectOptions,
+}
+
+impl std::fmt::Debug for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The options hold an address with a password.
+        f.debug_struct("Target")
+            .field("dialect", &self.dialect)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Target {
@@ -46,128 +53,115 @@ impl Target {
         let options = AnyConnectOptions::from_url(&url).map_err(|e| StoreError::Open(e.to_string()))?;
         Ok(Self {
             dialect: Dialect::Sqlite,
+            readers_max: READ_CONNECTIONS_MAX,
+            migrates: true,
             options,
+        })
+    }
+
+    /// A database of a PostgreSQL server.
+    pub(super) fn postgres(options: &PostgresOptions) -> Result<Self, StoreError> {
+        sqlx::any::install_default_drivers();
+        Ok(Self {
+            dialect: Dialect::Postgres(options.patience()),
+            readers_max: options.connections_max.saturating_sub(1).max(1),
+            migrates: options.migrate,
+            options: AnyConnectOptions::from_url(&options.address())
+                .map_err(|e| StoreError::Open(e.to_string()))?,
         })
     }
 
     /// A connection that is set up for its role.
     pub(super) async fn connect(&self, role: Role) -> sqlx::Result<AnyConnection> {
-        let mut conn = AnyConnection::connect_with(&self.options).await?;
-        set_up(self.dialect, role, &mut conn).await?;
+        let connect = async {
+            let mut conn = AnyConnection::connect_with(&self.options).await?;
+            for statement in self.dialect.session(role) {
+                sqlx::raw_sql(AssertSqlSafe(statement))
+                    .execute(&mut conn)
+                    .await?;
+            }
+            Ok(conn)
+        };
+        bounded(self.dialect.connect_limit(), connect).await
+    }
+
+    /// Opens for writing: migrates an older schema or refuses it, refuses a newer one and another
+    /// hub's data. Several processes can open the same new database at once; they take turns.
+    pub(super) async fn open(&self, domain: &Domain) -> Result<AnyConnection, StoreError> {
+        if self.dialect == Dialect::Sqlite {
+            return self.patiently(|| self.migrate_once(domain)).await.map(|(conn, _)| conn);
+        }
+        if self.migrates {
+            self.migrate(domain).await?;
+        }
+        self.patiently(|| self.open_once(domain)).await
+    }
+
+    /// Brings the schema up to date, under a lock, and writes down whose database it is.
+    pub(super) async fn migrate(&self, domain: &Domain) -> Result<Migrated, StoreError> {
+        let (conn, migrated) = self.patiently(|| self.migrate_once(domain)).await?;
+        conn.close().await.map_err(unavailable)?;
+        Ok(migrated)
+    }
+
+    async fn open_once(&self, domain: &Domain) -> Result<AnyConnection, SchemaError> {
+        let mut conn = self.connect(Role::Writer).await?;
+        schema::check(self.dialect, &mut conn).await?;
+        let mut transaction = conn.begin_with(self.dialect.begin().into_sql_str()).await?;
+        schema::claim(&mut transaction, domain).await?;
+        transaction.commit().await?;
         Ok(conn)
     }
 
-    /// The connections that read. They are made when they are needed.
-    pub(super) fn readers(&self) -> AnyPool {
-        let dialect = self.dialect;
-        AnyPoolOptions::new()
-            .max_connections(READ_CONNECTIONS_MAX)
-            .acquire_timeout(Duration::from_secs(READ_WAIT_SECS))
-            .test_before_acquire(dialect.loses_idle_connections())
-            .after_connect(move |conn, _| Box::pin(set_up(dialect, Role::Reader, conn)))
-            .connect_lazy_with(self.options.clone())
+    /// All in one transaction, so that of several openers one migrates and the others see it done.
+    async fn migrate_once(&self, domain: &Domain) -> Result<(AnyConnection, Migrated), SchemaError> {
+        let role = match self.dialect {
+            Dialect::Sqlite => Role::Writer,
+            Dialect::Postgres(_) => Role::Maintainer,
+        };
+        let mut conn = self.connect(role).await?;
+        let mut transaction = conn.begin_with(self.dialect.begin().into_sql_str()).await?;
+        let migrated = schema::migrate(self.dialect, &mut transaction).await?;
+        schema::claim(&mut transaction, domain).await?;
+        transaction.commit().await?;
+        Ok((conn, migrated))
     }
 
-    /// Opens for writing: migrates an older schema, refuses a newer one and another hub's data.
-    /// Several processes can open the same new file at once; they take turns.
-    pub(super) async fn open(&self, domain: &Domain) -> Result<AnyConnection, StoreError> {
-        let mut attempt = 1;
+    /// Tries again while somebody else has the database, or it is not there yet, within a bound.
+    async fn patiently<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, SchemaError>>,
+    {
+        let deadline = Instant::now() + Duration::from_secs(OPEN_WAIT_SECS);
         loop {
-            match self.try_open(domain).await {
-                Err(OpenError::Busy(_)) if attempt < OPEN_ATTEMPTS_MAX => attempt += 1,
-                Err(OpenError::Busy(error)) => return Err(unavailable(error)),
-                Err(OpenError::Final(error)) => return Err(error),
-                Ok(conn) => return Ok(conn),
+            match attempt().await {
+                Ok(done) => return Ok(done),
+                Err(SchemaError::Refused(error)) => return Err(error),
+                Err(SchemaError::Database(error)) => match self.dialect.verdict(&error) {
+                    Verdict::Other => return Err(StoreError::Open(error.to_string())),
+                    Verdict::Busy | Verdict::Lost if Instant::now() >= deadline => {
+                        return Err(unavailable(error));
+                    }
+                    Verdict::Busy | Verdict::Lost => {}
+                },
             }
             tokio::time::sleep(Duration::from_millis(OPEN_PAUSE_MS)).await;
         }
     }
-
-    async fn try_open(&self, domain: &Domain) -> Result<AnyConnection, OpenError> {
-        let judge = |error| self.judge(error);
-        let mut conn = self.connect(Role::Writer).await.map_err(judge)?;
-        // All in one transaction, so that of several openers one migrates and the others see it done.
-        let mut transaction = conn
-            .begin_with(self.dialect.begin().into_sql_str())
-            .await
-            .map_err(judge)?;
-        MIGRATIONS
-            .run_direct(None, &mut *transaction, false)
-            .await
-            .map_err(|error| match error {
-                MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => self.judge(error),
-                error => OpenError::Final(migration_refusal(&error)),
-            })?;
-        claim(&mut transaction, domain).await?;
-        transaction.commit().await.map_err(judge)?;
-        Ok(conn)
-    }
-
-    fn judge(&self, error: sqlx::Error) -> OpenError {
-        if self.dialect.is_busy(&error) {
-            OpenError::Busy(error)
-        } else {
-            OpenError::Final(StoreError::Open(error.to_string()))
-        }
-    }
 }
 
-enum OpenError {
-    /// Somebody else has it right now.
-    Busy(sqlx::Error),
-    /// Trying again would not help.
-    Final(StoreError),
-}
-
-impl From<StoreError> for OpenError {
-    fn from(error: StoreError) -> Self {
-        Self::Final(error)
-    }
-}
-
-async fn set_up(dialect: Dialect, role: Role, conn: &mut AnyConnection) -> sqlx::Result<()> {
-    for statement in dialect.session(role) {
-        sqlx::raw_sql(AssertSqlSafe(statement))
-            .execute(&mut *conn)
-            .await?;
-    }
-    Ok(())
-}
-
-/// The newest schema version that this binary knows.
-fn newest_schema() -> i64 {
-    MIGRATIONS
-        .iter()
-        .map(|migration| migration.version)
-        .max()
-        .unwrap_or_default()
-}
-
-fn migration_refusal(error: &MigrateError) -> StoreError {
-    match error {
-        MigrateError::VersionMissing(found) if *found > newest_schema() => StoreError::SchemaNewer {
-            found: *found,
-            known: newest_schema(),
-        },
-        error => StoreError::Open(error.to_string()),
-    }
-}
-
-/// Writes the domain into a new database, compares it with an old one's.
-async fn claim(conn: &mut AnyConnection, domain: &Domain) -> Result<(), StoreError> {
-    let configured = domain.to_string();
-    let add = sqlx::query(statements::ADD_FACT)
-        .bind(DOMAIN_FACT)
-        .bind(configured.clone());
-    add.execute(&mut *conn).await.map_err(unavailable)?;
-    let get = sqlx::query(statements::GET_FACT).bind(DOMAIN_FACT);
-    let row = get.fetch_one(&mut *conn).await.map_err(unavailable)?;
-    let found: String = column(&row, "value")?;
-    if found == configured {
-        Ok(())
-    } else {
-        Err(StoreError::OtherDomain { found, configured })
-    }
+/// Waits no longer than `limit`, if there is one. What was asked may have happened or not.
+pub(super) async fn bounded<T>(
+    limit: Option<Duration>,
+    work: impl Future<Output = sqlx::Result<T>>,
+) -> sqlx::Result<T> {
+    let Some(limit) = limit else {
+        return work.await;
+    };
+    tokio::time::timeout(limit, work).await.unwrap_or_else(|_elapsed| {
+        let silence = std::io::Error::new(std::io::ErrorKind::TimedOut, "no answer in time");
+        Err(sqlx::Error::Io(silence))
+    })
 }
 
 #[cfg(test)]
@@ -187,7 +181,12 @@ mod tests {
     async fn row_46_every_connection_has_its_pragmas() {
         let folder = tempfile::tempdir().expect("a folder");
         let target = Target::sqlite(&folder.path().join("db")).expect("a target");
-        for (role, query_only) in [(Role::Writer, "0"), (Role::Reader, "1")] {
+        for (role, query_only) in [
+            (Role::Writer, "0"),
+            (Role::Reader, "1"),
+            (Role::Maintainer, "0"),
+            (Role::Checker, "1"),
+        ] {
             let mut conn = target.connect(role).await.expect("a connection");
             assert_eq!(pragma(&mut conn, "busy_timeout").await, "5000");
             assert_eq!(pragma(&mut conn, "journal_mode").await, "wal");
@@ -195,8 +194,12 @@ mod tests {
             assert_eq!(pragma(&mut conn, "foreign_keys").await, "1");
             assert_eq!(pragma(&mut conn, "query_only").await, query_only);
         }
-        let mut pooled = target.readers().acquire().await.expect("a connection");
-        assert_eq!(pragma(&mut pooled, "busy_timeout").await, "5000");
-        assert_eq!(pragma(&mut pooled, "query_only").await, "1");
+    }
+
+    #[test]
+    fn a_target_does_not_show_its_password() {
+        let options = PostgresOptions::new("postgres://hub:s3cret@localhost/aip").expect("an address");
+        let target = Target::postgres(&options).expect("a target");
+        assert!(!format!("{target:?}").contains("s3cret"));
     }
 }

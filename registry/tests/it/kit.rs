@@ -11,7 +11,9 @@ use aip_protocol::multikey::{OpeningKey, SigningKey};
 use aip_protocol::name::{Did, Domain, Name};
 use aip_protocol::signature::{Signature, Tag, sign};
 use aip_protocol::time::Timestamp;
-use aip_registry::{Directory, Grants, MemoryStore, Registry, RegistryConfig, Seams, SqlStore};
+use aip_registry::{
+    AloneSiblings, Directory, Grants, MemoryStore, Registry, RegistryConfig, Seams, SqlStore,
+};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use sha2::{Digest, Sha256};
@@ -49,6 +51,8 @@ impl Hub {
             directory: Arc::<S>::clone(&store),
             grants: store,
             clock: Arc::<ManualClock>::clone(&clock),
+            siblings: Arc::new(AloneSiblings),
+            challenge_key: [7; 32].into(),
             rng: Box::new(StdRng::seed_from_u64(1)),
         };
         Self {

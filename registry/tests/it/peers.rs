@@ -12,8 +12,8 @@ use aip_registry::directory::{
     AgentChange, AgentRecord, AppendOutcome, Counts, CreateOutcome, NewAgent, NextOperation,
 };
 use aip_registry::{
-    Directory, MemoryStore, QuotaOverride, Registered, Registry, RegistryConfig, RegistryError, Seams,
-    Standing, StoreError,
+    AloneSiblings, Directory, MemoryStore, QuotaOverride, Registered, Registry, RegistryConfig,
+    RegistryError, Seams, Standing, StoreError,
 };
 use async_trait::async_trait;
 use rand::SeedableRng;
@@ -92,6 +92,8 @@ async fn row_12_a_failure_is_not_remembered_and_an_absence_ends_with_the_registr
         directory: Arc::<Flaky>::clone(&directory),
         grants: Arc::new(MemoryStore::new()),
         clock: Arc::new(aip_protocol::clock::ManualClock::new(start())),
+        siblings: Arc::new(AloneSiblings),
+        challenge_key: [7; 32].into(),
         rng: Box::new(rand::rngs::StdRng::seed_from_u64(1)),
     };
     let registry = Registry::new(domain(), RegistryConfig::default(), seams);

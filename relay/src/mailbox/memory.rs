@@ -24,7 +24,7 @@ use super::records;
 use super::rules::{self, Parties};
 use super::types::{Append, Epoch, Fetch, MailboxId, Redrive};
 use super::view::{Family, Key, Span, Txn, View, Visit};
-use super::{DeadLetters, Mailboxes, Statuses, Upkeep};
+use super::{DeadLetters, Live, Mailboxes, Statuses, Upkeep};
 use crate::dedup::{DedupWindow, Remember, Seen, book};
 
 /// The records, in order.
@@ -196,6 +196,8 @@ impl DedupWindow for MemoryMailboxes {
         self.write(|txn| book::remember(txn, &remember))
     }
 }
+
+impl Live for MemoryMailboxes {}
 
 #[async_trait]
 impl Upkeep for MemoryMailboxes {

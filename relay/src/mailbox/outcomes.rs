@@ -277,6 +277,11 @@ pub enum Health {
         /// What the failed write said, for the operator.
         reason: String,
     },
+    /// The engine that keeps the messages cannot be reached: nothing goes in or out until it can.
+    Unreachable {
+        /// What the last attempt said, for the operator.
+        reason: String,
+    },
 }
 
 /// Counts of a store since its start; of what was committed, not of what was asked.

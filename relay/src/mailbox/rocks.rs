@@ -29,7 +29,7 @@ use super::records;
 use super::rules::{self, Parties};
 use super::types::{Append, Epoch, Fetch, MailboxId, Redrive};
 use super::view::{Family, Txn, View};
-use super::{DeadLetters, Mailboxes, Statuses, Upkeep};
+use super::{DeadLetters, Live, Mailboxes, Statuses, Upkeep};
 use crate::dedup::{DedupWindow, Remember, Seen, book};
 use crate::limits;
 use crate::rocks::Engine;
@@ -306,6 +306,8 @@ impl DedupWindow for RocksMailboxes {
         self.writer.submit(Kind::Append, 0, run, |_, _| {}).await
     }
 }
+
+impl Live for RocksMailboxes {}
 
 #[async_trait]
 impl Upkeep for RocksMailboxes {

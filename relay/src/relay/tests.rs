@@ -23,6 +23,7 @@ use rand::rngs::StdRng;
 use super::*;
 use crate::admission::LocalAgent;
 use crate::mailbox::{Fetch, Mailboxes, Select};
+use crate::rate::SenderRates;
 
 mod batches;
 mod endpoints;
@@ -92,6 +93,7 @@ impl Bench {
             store: store.clone(),
             outbound: outbound.clone(),
             presence: presence.clone(),
+            buckets: Arc::new(SenderRates::new(config.rate, clock.clone())),
         };
         let relay = Relay::new(config, seams, Box::new(StdRng::seed_from_u64(2)));
         Self {

@@ -49,6 +49,7 @@ pub async fn ready(app: web::Data<App>) -> Result<web::Json<Ready>, ApiError> {
         },
         (false, Health::DiskFull { .. }) => "disk_full",
         (false, Health::Poisoned { .. }) => "store_failed",
+        (false, Health::Unreachable { .. }) => "store_unreachable",
     };
     let detail = "The hub takes no work now; ask again shortly.";
     let refusal = Refusal::new(ErrorCode::Unavailable, detail).with("reason", json!(reason));

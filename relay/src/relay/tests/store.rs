@@ -12,8 +12,8 @@ use uuid::Uuid;
 use crate::dedup::{DedupWindow, Remember, Seen};
 use crate::mailbox::memory::MemoryMailboxes;
 use crate::mailbox::{
-    AckOutcome, Append, AppendOutcome, Attempt, DeadLetter, DeadLetters, Epoch, Fetch, Health, MailboxId,
-    MailboxState, Mailboxes, Redrive, RedriveOutcome, Settled, StatusRecord, Statuses, StoreError,
+    AckOutcome, Append, AppendOutcome, Attempt, DeadLetter, DeadLetters, Epoch, Fetch, Health, Live,
+    MailboxId, MailboxState, Mailboxes, Redrive, RedriveOutcome, Settled, StatusRecord, Statuses, StoreError,
     StoreStats, StoredMessage, Swept, Upkeep,
 };
 
@@ -141,6 +141,8 @@ impl Statuses for TestStore {
         self.inner.status(sender, id, to).await
     }
 }
+
+impl Live for TestStore {}
 
 #[async_trait]
 impl Upkeep for TestStore {
