@@ -5,7 +5,10 @@
 //! consumer is ever made; a reader asks for what comes after its cursor (batched Direct Get), and a republished
 //! header is the hint that there is something to ask for.
 
+mod codec;
 pub mod config;
+mod cursor;
+mod entry;
 mod limits;
 mod meta;
 mod nats;

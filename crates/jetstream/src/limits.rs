@@ -57,3 +57,10 @@ pub const RECORD_OVERHEAD_BYTES_MAX: usize = 64 * 1024;
 pub const RETENTION_SLACK: Duration = Duration::from_hours(24);
 /// How long statuses and dead letters are kept by their streams: 14 days, and one for the sweep.
 pub const RECORDS_AGE_MAX: Duration = Duration::from_hours(15 * 24);
+
+// --- mailboxes in memory ---
+
+/// Messages of one mailbox whose attempts are counted in memory.
+pub const ATTEMPTS_KEPT_MAX: usize = 4_096;
+/// Messages of one mailbox whose attempts are written down: those with the most.
+pub const ATTEMPTS_WRITTEN_MAX: usize = 256;
