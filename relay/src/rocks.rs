@@ -307,6 +307,21 @@ impl Engine {
         Ok(Checkpoint::new(&self.db)?.create_checkpoint(dir)?)
     }
 
+    /// Visits a whole family from a key on, across all prefixes.
+    pub(crate) fn walk(&self, family: Family, from: &[u8], visit: Visit<'_>) -> Result<(), EngineError> {
+        let mut options = ReadOptions::default();
+        options.set_total_order_seek(true);
+        let mut cursor = self.db.raw_iterator_cf_opt(&self.handle(family)?, options);
+        cursor.seek(from);
+        while let Some((key, value)) = cursor.item() {
+            if visit(key, value) == ControlFlow::Break(()) {
+                return Ok(());
+            }
+            cursor.next();
+        }
+        Ok(cursor.status()?)
+    }
+
     fn scan_family(&self, family: Family, span: &Span, visit: Visit<'_>) -> Result<(), EngineError> {
         let mut options = ReadOptions::default();
         options.set_iterate_upper_bound(span.until.as_slice());

@@ -9,16 +9,15 @@ use crate::mailbox::keys::{self, Bucket, meta};
 use crate::mailbox::records::{self, DedupRecord};
 use crate::mailbox::view::{Family, Txn, View};
 
-/// What is known of `key` at `now`.
+/// The record of `key` that is alive at `now`.
 ///
 /// A record accepted at `t` ends in `[t, t + life]`, and a bucket is as long as `life`: the record of a retry
 /// lies in the bucket of `now` or in the next one. The one before is not looked at, its records have ended.
-pub(crate) fn seen(
+pub(crate) fn record(
     view: &dyn View,
     key: &[u8; 16],
-    digest: &[u8; 32],
     now: Timestamp,
-) -> Result<Option<Seen>, StoreError> {
+) -> Result<Option<DedupRecord>, StoreError> {
     let now = keys::nanos(now);
     let life = keys::secs(limits::DEDUP_LIFE_SECS + limits::CLOCK_SLACK_SECS);
     for bucket in Bucket::dedup(now).through(Bucket::dedup(now.saturating_add(life))) {
@@ -26,19 +25,30 @@ pub(crate) fn seen(
             continue;
         };
         let record = DedupRecord::decode(&bytes)?;
-        if record.until < now {
-            continue;
+        if record.until >= now {
+            return Ok(Some(record));
         }
-        return Ok(Some(if record.digest == *digest {
-            Seen::Duplicate {
-                seq: record.seq,
-                route: record.route,
-            }
-        } else {
-            Seen::Reused
-        }));
     }
     Ok(None)
+}
+
+/// What is known of `key` at `now`.
+pub(crate) fn seen(
+    view: &dyn View,
+    key: &[u8; 16],
+    digest: &[u8; 32],
+    now: Timestamp,
+) -> Result<Option<Seen>, StoreError> {
+    let record = record(view, key, now)?;
+    Ok(record.map(|record| {
+        if record.digest != *digest {
+            return Seen::Reused;
+        }
+        Seen::Duplicate {
+            seq: record.seq,
+            route: record.route,
+        }
+    }))
 }
 
 /// Notes an accepted envelope; the caller has looked it up in the same batch.

@@ -227,6 +227,14 @@ pub(crate) fn status(bucket: Bucket, sender: &MailboxId, id: Uuid, recipient: &M
     ])
 }
 
+/// Sender and id in a key of [`status`].
+pub(crate) fn status_parts(key: &[u8]) -> Option<(MailboxId, Uuid)> {
+    let (_bucket, rest) = key.split_first_chunk::<4>()?;
+    let (sender, rest) = rest.split_first_chunk::<16>()?;
+    let (id, _recipient) = rest.split_first_chunk::<16>()?;
+    Some((MailboxId::from_bytes(*sender), Uuid::from_bytes(*id)))
+}
+
 /// The statuses of one message in one bucket, whoever the recipient.
 pub(crate) fn statuses(bucket: Bucket, sender: &MailboxId, id: Uuid) -> Span {
     let prefix: [&[u8]; 3] = [&bucket.to_bytes(), sender.as_bytes(), id.as_bytes()];

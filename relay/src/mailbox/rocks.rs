@@ -13,6 +13,7 @@ use tokio::sync::{Mutex, Semaphore};
 use uuid::Uuid;
 
 pub use self::disk::{Disk, DiskGuard, Space, SystemDisk};
+pub use self::export::KeptStatus;
 use self::folder::{FolderLock, Opened};
 pub use self::open_error::OpenError;
 use self::watermark::Watermark;
@@ -36,6 +37,7 @@ use crate::rocks::Engine;
 
 mod cached;
 mod disk;
+mod export;
 mod folder;
 mod open_error;
 mod watermark;
