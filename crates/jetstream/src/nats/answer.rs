@@ -8,8 +8,6 @@ use serde::de::DeserializeOwned;
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct ApiError {
     #[serde(default)]
-    pub(super) code: u16,
-    #[serde(default)]
     pub(super) err_code: u64,
     #[serde(default)]
     pub(super) description: String,

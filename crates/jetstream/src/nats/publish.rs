@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use tokio::time::{sleep, timeout};
 
-use super::answer::{self, Answer, ApiError};
+use super::answer::ApiError;
 use super::{Nats, Silence};
 use crate::limits;
 
@@ -49,6 +49,11 @@ pub(crate) fn named(mut headers: HeaderMap, id: &str) -> HeaderMap {
 
 #[derive(Debug, Deserialize)]
 struct Ack {
+    #[serde(default)]
+    error: Option<ApiError>,
+    #[serde(default)]
+    stream: String,
+    #[serde(default)]
     seq: u64,
     #[serde(default)]
     duplicate: bool,
@@ -57,6 +62,11 @@ struct Ack {
 /// How one try ended.
 enum Try {
     Known(Published),
+    /// Nothing was stored this time: another message is the last one of the subject in this stream.
+    Overtaken {
+        stream: String,
+        last: Option<u64>,
+    },
     /// Nothing was stored, and another try would fare no better.
     Refused(StoreError),
     /// Nothing was stored, but may be if tried again.
@@ -103,6 +113,14 @@ impl Nats {
             let before = std::mem::replace(unsure, true);
             let pause = match self.try_publish(subject, headers, payload).await {
                 Try::Known(published) => return Ok(published),
+                Try::Overtaken { last, .. } if !before => return Ok(Published::WrongLast { last }),
+                Try::Overtaken { stream, last } => {
+                    match self.stored_before(&stream, subject, headers).await {
+                        Ok(Some(stream_seq)) => return Ok(Published::Stored { stream_seq }),
+                        Ok(None) => return Ok(Published::WrongLast { last }),
+                        Err(_) => limits::RETRY_PAUSE,
+                    }
+                }
                 Try::Refused(error) if !before => return Err(error),
                 Try::Again => {
                     *unsure = before;
@@ -123,16 +141,27 @@ impl Nats {
         match request.await {
             Err(Silence::TimedOut) => Try::Unknown,
             Err(silence) => Try::Refused(silence.into()),
-            Ok(message) => match answer::read::<Ack>(&message.payload) {
-                Ok(Answer::Done(Ack { seq, .. })) if seq == 0 => Try::Unknown,
-                Ok(Answer::Done(ack)) if ack.duplicate => {
-                    Try::Known(Published::Duplicate { stream_seq: ack.seq })
-                }
-                Ok(Answer::Done(ack)) => Try::Known(Published::Stored { stream_seq: ack.seq }),
-                Ok(Answer::Refused(error)) => judge(&error),
-                Err(_) => Try::Unknown,
-            },
+            Ok(message) => serde_json::from_slice::<Ack>(&message.payload).map_or(Try::Unknown, judge),
         }
+    }
+
+    /// Whether an earlier try of the same publish is what overtook this one: the stream looks at the expected
+    /// last sequence before it looks at the id. A compare-and-set that succeeded is the next message of its
+    /// subject after the expected one, so one read from the leader tells.
+    async fn stored_before(
+        &self,
+        stream: &str,
+        subject: &str,
+        headers: &HeaderMap,
+    ) -> Result<Option<u64>, StoreError> {
+        let expected = headers
+            .get(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE)
+            .and_then(|last| last.as_str().parse::<u64>().ok())
+            .unwrap_or(0);
+        let next = self.next_of(stream, subject, expected.saturating_add(1)).await?;
+        Ok(next
+            .filter(|next| next.headers.get(NATS_MESSAGE_ID) == headers.get(NATS_MESSAGE_ID))
+            .map(|next| next.stream_seq))
     }
 
     fn count(&self, outcome: &Result<Published, StoreError>) {
@@ -152,23 +181,29 @@ fn unknown() -> StoreError {
     StoreError::OutcomeUnknown("NATS did not confirm the message".into())
 }
 
-/// What a refused publish means. Only what is known to store nothing counts as a refusal: a store that was
-/// closed under a message which the group had agreed on may still come to have it.
-fn judge(error: &ApiError) -> Try {
-    match (error.err_code, error.code) {
-        (10071, _) => Try::Known(Published::WrongLast {
-            last: error
-                .description
-                .rsplit(' ')
-                .next()
-                .and_then(|last| last.parse().ok()),
-        }),
-        (10164, _) => Try::Known(Published::WrongLast { last: None }),
+/// What the answer to a publish means. Only what is known to store nothing counts as a refusal: a store that
+/// was closed under a message which the group had agreed on may still come to have it.
+fn judge(ack: Ack) -> Try {
+    let (stream_seq, stream) = (ack.seq, ack.stream);
+    let Some(error) = ack.error else {
+        return match (stream_seq, ack.duplicate) {
+            (0, _) => Try::Unknown,
+            (_, true) => Try::Known(Published::Duplicate { stream_seq }),
+            (_, false) => Try::Known(Published::Stored { stream_seq }),
+        };
+    };
+    match error.err_code {
+        10071 => {
+            let last = error.description.rsplit(' ').next();
+            let last = last.and_then(|last| last.parse().ok());
+            Try::Overtaken { stream, last }
+        }
+        10164 => Try::Overtaken { stream, last: None },
         // Its twin is being stored; the leader has not caught up yet.
-        (10158 | 10163, _) => Try::Again,
-        (10077, _) if error.description.contains("per subject") => Try::Known(Published::Full),
-        (10077, _) if error.description.contains("maximum") => Try::Refused(error.unavailable()),
-        (10077, _) | (0, _) => Try::Unknown,
+        10158 | 10163 => Try::Again,
+        10077 if error.description.contains("per subject") => Try::Known(Published::Full),
+        10077 if error.description.contains("maximum") => Try::Refused(error.unavailable()),
+        10077 | 0 => Try::Unknown,
         _ => Try::Refused(error.unavailable()),
     }
 }

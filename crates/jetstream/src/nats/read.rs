@@ -63,6 +63,20 @@ impl Nats {
             .await
     }
 
+    /// The first message of `subject` from `from_stream_seq` on, from the stream's leader.
+    pub(crate) async fn next_of(
+        &self,
+        stream: &str,
+        subject: &str,
+        from_stream_seq: u64,
+    ) -> Result<Option<Stored>, StoreError> {
+        self.get(
+            stream,
+            &serde_json::json!({ "next_by_subj": subject, "seq": from_stream_seq }),
+        )
+        .await
+    }
+
     /// The last message of `subject`, from any copy of the stream: it may be an older one, or missing.
     pub(crate) async fn last_direct(
         &self,
