@@ -9,12 +9,22 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("aip-registry", &["aip-protocol", "aip-federation"]),
     ("aip-relay", &["aip-protocol", "aip-federation"]),
     ("aip-client", &["aip-protocol"]),
+    ("aip-jetstream", &["aip-protocol", "aip-relay"]),
+    ("aip-cluster", &["aip-protocol", "aip-relay", "aip-registry"]),
     (
         "aip-hub",
-        &["aip-protocol", "aip-federation", "aip-registry", "aip-relay"],
+        &[
+            "aip-protocol",
+            "aip-federation",
+            "aip-registry",
+            "aip-relay",
+            "aip-jetstream",
+            "aip-cluster",
+        ],
     ),
-    ("aip-tests", &["aip-protocol", "aip-client"]),
-    ("aip-bench", &["aip-protocol"]),
+    ("aip-engines", &[]),
+    ("aip-tests", &["aip-protocol", "aip-client", "aip-engines"]),
+    ("aip-bench", &["aip-protocol", "aip-engines"]),
 ];
 
 /// Outside crates that one room alone may name.
@@ -23,6 +33,8 @@ const OWNED: &[(&str, &[&str])] = &[
     ("actix-ws", &["aip-hub", "aip-bench"]),
     ("rocksdb", &["aip-relay", "aip-bench"]),
     ("sqlx", &["aip-registry", "aip-bench"]),
+    ("async-nats", &["aip-jetstream", "aip-bench"]),
+    ("redis", &["aip-cluster"]),
     (
         "reqwest",
         &[
@@ -43,6 +55,8 @@ const IMPURE: &[&str] = &[
     "actix-web",
     "sqlx",
     "rocksdb",
+    "async-nats",
+    "redis",
     "rustix",
     "tracing",
     "rand",
