@@ -32,6 +32,17 @@ pub enum StoreError {
         /// The newest one that this binary knows.
         known: i64,
     },
+    /// The database was made by an older hub, or is empty, and is not to be migrated on the way.
+    #[error(
+        "the registry's database has schema {found}, this hub needs {known}: \
+         run `aip-hub migrate` once with this version and these settings"
+    )]
+    SchemaOlder {
+        /// The version found; 0 in an empty database.
+        found: i64,
+        /// The one that this binary needs.
+        known: i64,
+    },
     /// The database belongs to a hub of another domain.
     #[error(
         "the registry's database belongs to {found}, this hub is {configured}: set the domain back, or use another data folder"
@@ -42,6 +53,9 @@ pub enum StoreError {
         /// The domain in the configuration.
         configured: String,
     },
+    /// Not done by the hub on this engine: the sentence says what does it.
+    #[error("{0}")]
+    NotHere(&'static str),
     /// The database cannot be opened or migrated.
     #[error("the registry's database cannot be opened: {0}")]
     Open(String),
@@ -53,9 +67,12 @@ impl StoreError {
         match self {
             Self::Unavailable(_) => ErrorCode::Unavailable,
             Self::OutcomeUnknown(_) => ErrorCode::OutcomeUnknown,
-            Self::Corrupt(_) | Self::SchemaNewer { .. } | Self::OtherDomain { .. } | Self::Open(_) => {
-                ErrorCode::Internal
-            }
+            Self::Corrupt(_)
+            | Self::SchemaNewer { .. }
+            | Self::SchemaOlder { .. }
+            | Self::OtherDomain { .. }
+            | Self::NotHere(_)
+            | Self::Open(_) => ErrorCode::Internal,
         }
     }
 

@@ -3,8 +3,8 @@
 //! [`Registry`] is the front that the hub talks to. It parses and judges what strangers send, keeps
 //! resolved agents in a bounded cache, and leaves storage to two seams: [`Directory`] (agents and
 //! histories) and [`Grants`] (tokens and invites). Each has an implementation in memory
-//! ([`MemoryStore`]) and one in SQL ([`SqlStore`]), held together by one contract suite
-//! (`testsuite`, a feature).
+//! ([`MemoryStore`]) and one in SQL ([`SqlStore`]: SQLite in a file, or PostgreSQL for several
+//! processes), held together by one contract suite (`testsuite`, a feature).
 //!
 //! A refusal is a value that goes back to the caller ([`RegistryError::Refused`]); a failure of a
 //! store is an error for the operator's log ([`StoreError`]).
@@ -33,4 +33,4 @@ pub use registry::{
     Challenge, HistoryPage, IssuedToken, NewInvite, Operated, Registered, Registry, Seams, SocketChallenge,
 };
 pub use siblings::{AloneSiblings, Siblings, Spend};
-pub use sql::SqlStore;
+pub use sql::{Digest, Migrated, PostgresOptions, SqlFigures, SqlStore};

@@ -42,19 +42,46 @@ pub const WRITES_PER_TRANSACTION_MAX: usize = 256;
 pub const REGISTRATIONS_PER_STATEMENT_MAX: usize = 32;
 /// Changes that can break one batch and be left out, before the whole batch fails.
 pub const CULPRITS_PER_BATCH_MAX: usize = 4;
-/// Connections that read from an SQL store.
+/// Times that other transactions can be in the way of one batch, before each of its changes gets a
+/// transaction of its own.
+pub const CONFLICTS_PER_BATCH_MAX: usize = 3;
+/// How long changes that changed nothing yet are tried again, from the first attempt on, in seconds.
+pub const WRITE_RETRY_SECS: u64 = 10;
+/// Pause before a new attempt on a new connection, in milliseconds.
+pub const RETRY_PAUSE_MS: u64 = 50;
+/// Connections that read from a SQLite file.
 pub const READ_CONNECTIONS_MAX: u32 = 4;
-/// How long a reader waits for one of them, in seconds.
+/// How long a reader waits for a connection, in seconds; a default on PostgreSQL.
 pub const READ_WAIT_SECS: u64 = 5;
+/// Connections to PostgreSQL, the writer's included; a default.
+pub const POSTGRES_CONNECTIONS_MAX: u32 = 16;
+/// How long a connection to PostgreSQL may take to be made, in seconds; a default.
+pub const POSTGRES_CONNECT_SECS: u64 = 5;
+/// How long one statement, one transaction's statements or one commit may take on PostgreSQL, in
+/// seconds; a default.
+pub const POSTGRES_STATEMENT_SECS: u64 = 10;
+/// How long a statement waits for a lock on PostgreSQL, in seconds; a default.
+pub const POSTGRES_LOCK_SECS: u64 = 5;
+/// How long PostgreSQL bears silence within a transaction, in seconds; a default.
+pub const IDLE_IN_TRANSACTION_SECS: u64 = 15;
+/// How much longer than PostgreSQL we wait for its answer, in seconds: it can say why it takes so long.
+pub const ANSWER_GRACE_SECS: u64 = 1;
+/// After so long a rest a connection to PostgreSQL is replaced instead of trusted, in seconds.
+pub const IDLE_CONNECTION_SECS: u64 = 60;
+/// How long a migration or a copy waits for another one on PostgreSQL, in seconds.
+pub const MIGRATION_WAIT_SECS: u64 = 600;
+/// How long a migration waits for the hubs at work to let go of a table on PostgreSQL, in seconds.
+pub const MIGRATION_LOCK_SECS: u64 = 5;
 /// How long SQLite waits for another process's lock, in milliseconds.
 pub const SQLITE_BUSY_MS: u64 = 5_000;
-/// Times that a transaction is begun anew when the database stays locked for that long.
-pub const BUSY_ATTEMPTS_MAX: u32 = 3;
-/// Times that opening is tried when another process opens or migrates the same file.
-pub const OPEN_ATTEMPTS_MAX: u32 = 100;
-/// Pause between two of them, in milliseconds.
+/// How long opening is tried when another process opens or migrates the same database, or when the
+/// server is not there yet, in seconds.
+pub const OPEN_WAIT_SECS: u64 = 30;
+/// Pause between two attempts to open, in milliseconds.
 pub const OPEN_PAUSE_MS: u64 = 50;
 /// Rows that one sweep transaction removes.
 pub const SWEEP_ROWS_MAX: u32 = 1_000;
+/// Rows of one page, and of one transaction, when a registry is copied from one database to another.
+pub const COPY_PAGE_ROWS: usize = 200;
 /// Problems that a check of a store lists.
 pub const INTEGRITY_PROBLEMS_MAX: usize = 100;

@@ -1,25 +1,30 @@
-//! The store in a database: SQLite here, and made so that another SQL engine needs only its dialect.
+//! The store in a database: SQLite or PostgreSQL, and made so that another SQL engine needs only its dialect.
 //!
-//! One task writes and commits in batches (`writer.rs`), a small pool reads (`connect.rs`); the SQL
-//! text (`statements.rs`) and the row types (`rows.rs`) are the same for every engine, and what
-//! differs is in `dialect.rs`.
+//! One task writes and commits in batches (`writer.rs`, `transaction.rs`), a few connections read
+//! (`readers.rs`); the SQL text (`statements.rs`) and the row types (`rows.rs`) are the same for every
+//! engine, and what differs is in `dialect.rs`.
 
 mod connect;
 mod dialect;
+mod postgres;
+mod readers;
 mod reads;
 mod rows;
+mod schema;
 mod statements;
+mod tables;
+mod tally;
+mod transaction;
 mod upkeep;
 mod writer;
 mod writes;
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use aip_protocol::name::{Domain, Name};
 use aip_protocol::time::Timestamp;
 use async_trait::async_trait;
-use sqlx::AnyPool;
 use tokio::task::JoinHandle;
 
 use crate::agent::AgentSummary;
@@ -30,14 +35,28 @@ use crate::error::StoreError;
 use crate::grants::{Grants, Invite, InviteGrant, InviteId, TokenGrant, TokenOutcome, TokenRecord};
 use crate::secret::SecretHash;
 use connect::Target;
+use readers::Readers;
+use tally::Tally;
 use writer::Writer;
 use writes::{Revoke, Sweep, Update};
 
+pub use postgres::PostgresOptions;
+pub use schema::Migrated;
+pub use tables::Digest;
+pub use tally::SqlFigures;
+
 /// Agents, tokens and invites in an SQL database.
+///
+/// On PostgreSQL several processes can share one database. Every call is answered in bounded time:
+/// a read within [`PostgresOptions::wait_timeout_secs`] and a statement's time, a change within
+/// [`WRITE_RETRY_SECS`](crate::limits::WRITE_RETRY_SECS) and an attempt's time, after it got its turn.
+/// A lost connection, a restarted server, a deadlock are met by trying again within these bounds.
 #[derive(Debug)]
 pub struct SqlStore {
     target: Target,
-    readers: AnyPool,
+    domain: Domain,
+    readers: Readers,
+    tally: Arc<Tally>,
     /// `None` once the store was closed.
     writer: Mutex<Option<(Writer, JoinHandle<()>)>>,
 }
@@ -53,13 +72,51 @@ impl SqlStore {
         Self::open(Target::sqlite(path)?, domain).await
     }
 
+    /// Opens a database of a PostgreSQL server. An older schema is migrated if
+    /// [`PostgresOptions::migrate`] says so, and refused otherwise, as is an empty database. A server
+    /// that does not answer yet is waited for, up to [`OPEN_WAIT_SECS`](crate::limits::OPEN_WAIT_SECS).
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::SchemaOlder`] if it has to be migrated first, [`StoreError::SchemaNewer`] if a
+    /// newer hub made it, [`StoreError::OtherDomain`] if it is not `domain`'s, [`StoreError::Open`] or
+    /// [`StoreError::Unavailable`] if it cannot be used.
+    pub async fn open_postgres(options: &PostgresOptions, domain: &Domain) -> Result<Self, StoreError> {
+        Self::open(Target::postgres(options)?, domain).await
+    }
+
+    /// Makes or migrates a SQLite file, and leaves it closed.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::open_sqlite`].
+    pub async fn migrate_sqlite(path: &Path, domain: &Domain) -> Result<Migrated, StoreError> {
+        Target::sqlite(path)?.migrate(domain).await
+    }
+
+    /// Migrates a database of a PostgreSQL server, which must exist. Of several processes that do it
+    /// at once one migrates, and the others wait for it and find it done.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::SchemaNewer`] if a newer hub made it, [`StoreError::OtherDomain`] if it is not
+    /// `domain`'s, [`StoreError::Open`] or [`StoreError::Unavailable`] if it cannot be used.
+    pub async fn migrate_postgres(
+        options: &PostgresOptions,
+        domain: &Domain,
+    ) -> Result<Migrated, StoreError> {
+        Target::postgres(options)?.migrate(domain).await
+    }
+
     async fn open(target: Target, domain: &Domain) -> Result<Self, StoreError> {
         let conn = target.open(domain).await?;
-        let readers = target.readers();
-        let writer = Writer::start(target.clone(), conn);
+        let tally = Arc::new(Tally::default());
+        let writer = Writer::start(target.clone(), conn, Arc::clone(&tally));
         Ok(Self {
+            readers: Readers::new(target.clone(), Arc::clone(&tally)),
             target,
-            readers,
+            domain: domain.clone(),
+            tally,
             writer: Mutex::new(Some(writer)),
         })
     }
@@ -77,10 +134,24 @@ impl SqlStore {
         self.readers.close().await;
     }
 
+    /// What happened since the store was opened, for metrics.
+    pub fn figures(&self) -> SqlFigures {
+        self.tally.figures()
+    }
+
     /// Transactions committed since the store was opened. Far fewer than changes under load, since
     /// those that wait together share one.
     pub fn commits(&self) -> u64 {
-        self.writer().map_or(0, |writer| writer.commits())
+        self.figures().commits
+    }
+
+    /// Whether the database answers right now, in bounded time.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] if it does not.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        self.readers.rows(statements::PING, &[]).await.map(drop)
     }
 
     fn writer(&self) -> Result<Writer, StoreError> {
@@ -154,6 +225,7 @@ impl Grants for SqlStore {
     }
 
     async fn sweep(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        self.write(Sweep { now, limit }).await
+        let dialect = self.target.dialect;
+        self.write(Sweep { dialect, now, limit }).await
     }
 }

@@ -76,9 +76,7 @@ impl Target {
         let connect = async {
             let mut conn = AnyConnection::connect_with(&self.options).await?;
             for statement in self.dialect.session(role) {
-                sqlx::raw_sql(AssertSqlSafe(statement))
-                    .execute(&mut conn)
-                    .await?;
+                sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut conn).await?;
             }
             Ok(conn)
         };
@@ -89,7 +87,10 @@ impl Target {
     /// hub's data. Several processes can open the same new database at once; they take turns.
     pub(super) async fn open(&self, domain: &Domain) -> Result<AnyConnection, StoreError> {
         if self.dialect == Dialect::Sqlite {
-            return self.patiently(|| self.migrate_once(domain)).await.map(|(conn, _)| conn);
+            return self
+                .patiently(|| self.migrate_once(domain))
+                .await
+                .map(|(conn, _)| conn);
         }
         if self.migrates {
             self.migrate(domain).await?;
@@ -158,10 +159,12 @@ pub(super) async fn bounded<T>(
     let Some(limit) = limit else {
         return work.await;
     };
-    tokio::time::timeout(limit, work).await.unwrap_or_else(|_elapsed| {
-        let silence = std::io::Error::new(std::io::ErrorKind::TimedOut, "no answer in time");
-        Err(sqlx::Error::Io(silence))
-    })
+    tokio::time::timeout(limit, work)
+        .await
+        .unwrap_or_else(|_elapsed| {
+            let silence = std::io::Error::new(std::io::ErrorKind::TimedOut, "no answer in time");
+            Err(sqlx::Error::Io(silence))
+        })
 }
 
 #[cfg(test)]

@@ -254,7 +254,9 @@ mod tests {
     fn a_session_on_a_server_has_its_limits_unless_it_takes_its_time() {
         let session = |role| Dialect::Postgres(PATIENCE).session(role).concat();
         let reader = session(Role::Reader);
-        assert!(reader.contains("SET statement_timeout = 3000;") && reader.contains("SET lock_timeout = 4000;"));
+        assert!(
+            reader.contains("SET statement_timeout = 3000;") && reader.contains("SET lock_timeout = 4000;")
+        );
         assert!(reader.contains("read_only = on") && session(Role::Writer).contains("read_only = off"));
         assert!(session(Role::Maintainer).contains("SET statement_timeout = 0;"));
         for role in [Role::Writer, Role::Reader, Role::Maintainer, Role::Checker] {
@@ -268,7 +270,10 @@ mod tests {
         assert_eq!(Dialect::Postgres(PATIENCE).verdict(&io), Verdict::Lost);
         assert_eq!(Dialect::Sqlite.verdict(&io), Verdict::Other);
         let configuration = sqlx::Error::Configuration("no".into());
-        assert_eq!(Dialect::Postgres(PATIENCE).verdict(&configuration), Verdict::Other);
+        assert_eq!(
+            Dialect::Postgres(PATIENCE).verdict(&configuration),
+            Verdict::Other
+        );
         assert!(!Dialect::Postgres(PATIENCE).is_rolled_back(&io));
     }
 

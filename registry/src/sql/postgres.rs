@@ -66,7 +66,9 @@ impl PostgresOptions {
             )))
         };
         let Ok(url) = Url::parse(url) else {
-            return refused("is no URL: write postgres://USER:PASSWORD@HOST:5432/DATABASE, and %-encode odd characters");
+            return refused(
+                "is no URL: write postgres://USER:PASSWORD@HOST:5432/DATABASE, and %-encode odd characters",
+            );
         };
         if !matches!(url.scheme(), "postgres" | "postgresql") {
             return refused("does not begin with postgres://");
@@ -150,6 +152,9 @@ mod tests {
     #[test]
     fn a_name_of_the_operators_own_stays() {
         let url = "postgres:///aip?host=/run/postgresql&application_name=mine";
-        assert_eq!(PostgresOptions::new(url).expect("an address").address().as_str(), url);
+        assert_eq!(
+            PostgresOptions::new(url).expect("an address").address().as_str(),
+            url
+        );
     }
 }

@@ -2,13 +2,30 @@
 
 use aip_protocol::name::Name;
 use aip_protocol::time::Timestamp;
-use sqlx::Row;
-use sqlx::any::AnyRow;
+use sqlx::any::{AnyArguments, AnyRow};
+use sqlx::query::Query;
+use sqlx::{Any, Row};
 
 use crate::agent::{AgentSummary, QuotaOverride, Standing};
 use crate::directory::AgentRecord;
 use crate::error::StoreError;
 use crate::grants::{Invite, InviteId, TokenRecord};
+
+/// What stands for a placeholder.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Bind<'a> {
+    Text(&'a str),
+    Number(i64),
+}
+
+/// A statement with its values.
+pub(super) fn query<'q>(statement: &'static str, values: &[Bind<'_>]) -> Query<'q, Any, AnyArguments> {
+    let query = sqlx::query(statement);
+    values.iter().fold(query, |query, value| match *value {
+        Bind::Text(text) => query.bind(text.to_owned()),
+        Bind::Number(number) => query.bind(number),
+    })
+}
 
 /// Reads a column; a column of another type means that the schema is not ours.
 pub(super) fn column<'r, T>(row: &'r AnyRow, name: &str) -> Result<T, StoreError>

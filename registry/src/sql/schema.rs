@@ -72,7 +72,9 @@ pub(super) async fn migrate(dialect: Dialect, conn: &mut AnyConnection) -> Resul
             // A hub at work is not kept waiting behind a change of a table that it uses.
             format!("SET LOCAL lock_timeout = '{MIGRATION_LOCK_SECS}s'"),
         ] {
-            sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut *conn).await?;
+            sqlx::raw_sql(AssertSqlSafe(statement))
+                .execute(&mut *conn)
+                .await?;
         }
         check_server(conn).await?;
     }
@@ -126,7 +128,9 @@ async fn check_server(conn: &mut AnyConnection) -> Result<(), SchemaError> {
         .into());
     }
     if column::<String>(&row, "fsync")? != "on" {
-        tracing::warn!("fsync is off on the PostgreSQL server: a crash of its machine loses what was acknowledged");
+        tracing::warn!(
+            "fsync is off on the PostgreSQL server: a crash of its machine loses what was acknowledged"
+        );
     }
     Ok(())
 }
@@ -219,7 +223,10 @@ mod tests {
             let sql = sorted_by_bytes(migration.sql.as_str());
             let code = |line: &str| line.split("--").next().unwrap_or_default().to_owned();
             let texts = sql.lines().map(code).collect::<String>();
-            assert_eq!(texts.matches("TEXT").count(), texts.matches("TEXT COLLATE \"C\"").count());
+            assert_eq!(
+                texts.matches("TEXT").count(),
+                texts.matches("TEXT COLLATE \"C\"").count()
+            );
         }
     }
 }

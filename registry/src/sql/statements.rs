@@ -76,16 +76,51 @@ pub(super) const LIST_INVITES: &str = "SELECT id, note, uses_max, uses_left, cre
 pub(super) const REVOKE_INVITE: &str =
     "UPDATE invites SET revoked_at_ms = $2 WHERE id = $1 AND revoked_at_ms IS NULL";
 
-pub(super) const SWEEP_TOKENS: &str = "DELETE FROM tokens WHERE hash IN \
-     (SELECT hash FROM tokens WHERE expires_at_ms <= $1 LIMIT $2)";
-
-pub(super) const SWEEP_CHALLENGES: &str = "DELETE FROM spent_challenges WHERE hash IN \
-     (SELECT hash FROM spent_challenges WHERE expires_at_ms <= $1 LIMIT $2)";
+/// Removes rows whose time is over; `skip` leaves those alone that somebody else is removing.
+pub(super) fn sweep(table: &str, skip: &str) -> String {
+    format!(
+        "DELETE FROM {table} WHERE hash IN (SELECT hash FROM {table} WHERE expires_at_ms <= $1 LIMIT $2{skip})"
+    )
+}
 
 pub(super) const GET_FACT: &str = "SELECT value FROM hub_facts WHERE key = $1";
 
 pub(super) const ADD_FACT: &str =
     "INSERT INTO hub_facts (key, value) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING";
+
+/// On PostgreSQL only: what cannot be, and the sentence about each that is found all the same.
+pub(super) const POSTGRES_CHECKS: [(&str, &str); 4] = [
+    (
+        "SELECT CAST(c.relname AS TEXT) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid \
+         JOIN pg_namespace n ON n.oid = c.relnamespace \
+         WHERE n.nspname = current_schema() AND NOT i.indisvalid LIMIT $1",
+        "index {} is not valid: REINDEX it",
+    ),
+    (
+        "SELECT CAST(t.relname || '.' || a.attname AS TEXT) FROM pg_attribute a \
+         JOIN pg_class t ON t.oid = a.attrelid JOIN pg_namespace n ON n.oid = t.relnamespace \
+         JOIN pg_collation c ON c.oid = a.attcollation \
+         WHERE n.nspname = current_schema() AND c.collname <> 'C' AND a.attnum > 0 AND t.relkind = 'r' \
+         AND t.relname IN ('hub_facts', 'agents', 'operations', 'tokens', 'spent_challenges', 'invites') LIMIT $1",
+        "column {} is not sorted by bytes",
+    ),
+    (
+        "SELECT o.name FROM operations o WHERE NOT EXISTS (SELECT 1 FROM agents a WHERE a.name = o.name) LIMIT $1",
+        "an operation of {} refers to no agent",
+    ),
+    (
+        "SELECT a.name FROM agents a WHERE NOT EXISTS \
+         (SELECT 1 FROM operations o WHERE o.name = a.name AND o.seq = a.seq) LIMIT $1",
+        "the newest operation of {} is not there",
+    ),
+];
+
+/// Asks nothing.
+pub(super) const PING: &str = "SELECT 1";
+
+/// On PostgreSQL only: how the database is encoded, and whether the server syncs what it commits.
+pub(super) const SERVER_SETTINGS: &str = "SELECT CAST(getdatabaseencoding() AS TEXT) AS encoding, \
+     current_setting('fsync') AS fsync";
 
 /// So many rows of values, each of so many placeholders and a constant rest.
 fn rows(count: usize, placeholders: usize, rest: &str) -> String {

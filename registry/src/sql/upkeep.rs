@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use aip_protocol::name::Name;
-use sqlx::{AssertSqlSafe, Connection, Row};
+use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
 
 use super::SqlStore;
-use super::dialect::Role;
+use super::dialect::{Dialect, Role};
+use super::statements;
 use super::writer::unavailable;
 use crate::agent::Agent;
 use crate::directory::Directory;
@@ -16,7 +17,16 @@ use crate::limits::{INTEGRITY_PROBLEMS_MAX, LIST_PAGE_MAX};
 impl SqlStore {
     /// Writes a consistent copy of the database, as of now, to a file that must not exist yet.
     /// Readers and the writer go on meanwhile. The copy is synced when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NotHere`] on PostgreSQL, which has tools of its own for it.
     pub async fn backup_to(&self, path: &Path) -> Result<(), StoreError> {
+        if let Dialect::Postgres(_) = self.target.dialect {
+            return Err(StoreError::NotHere(
+                "this registry is in PostgreSQL: copy it with `pg_dump --format=custom`, or with the server's own backups",
+            ));
+        }
         let shown = path.display();
         let text = path
             .to_str()
@@ -41,28 +51,16 @@ impl SqlStore {
         synced.map_err(|error| StoreError::Open(format!("{shown}: {error}")))
     }
 
-    /// Checks pages, indexes and references, and lists what is wrong: nothing, if all is well.
+    /// Checks references, and on SQLite pages and indexes, and lists what is wrong: nothing, if all is
+    /// well. Pages and indexes of PostgreSQL are checked by `pg_amcheck`.
     pub async fn check_integrity(&self) -> Result<Vec<String>, StoreError> {
-        let mut problems = Vec::new();
-        let check = format!("PRAGMA integrity_check({INTEGRITY_PROBLEMS_MAX})");
-        let rows = sqlx::query(AssertSqlSafe(check))
-            .fetch_all(&self.readers)
-            .await
-            .map_err(unavailable)?;
-        for row in rows {
-            let line: String = row.try_get(0).map_err(unavailable)?;
-            if line != "ok" {
-                problems.push(line);
-            }
-        }
-        let strays = sqlx::query("PRAGMA foreign_key_check")
-            .fetch_all(&self.readers)
-            .await
-            .map_err(unavailable)?;
-        for row in strays.iter().take(INTEGRITY_PROBLEMS_MAX) {
-            let table: String = row.try_get(0).map_err(unavailable)?;
-            problems.push(format!("a row of {table} refers to nothing"));
-        }
+        let mut conn = self.target.connect(Role::Checker).await.map_err(unavailable)?;
+        let problems = match self.target.dialect {
+            Dialect::Sqlite => check_sqlite(&mut conn).await,
+            Dialect::Postgres(_) => check_postgres(&mut conn).await,
+        };
+        let problems = problems.map_err(unavailable)?;
+        conn.close().await.map_err(unavailable)?;
         Ok(problems)
     }
 
@@ -88,4 +86,35 @@ impl SqlStore {
         problems.truncate(INTEGRITY_PROBLEMS_MAX);
         Ok(problems)
     }
+}
+
+async fn check_sqlite(conn: &mut AnyConnection) -> sqlx::Result<Vec<String>> {
+    let mut problems = Vec::new();
+    let check = format!("PRAGMA integrity_check({INTEGRITY_PROBLEMS_MAX})");
+    for row in sqlx::query(AssertSqlSafe(check)).fetch_all(&mut *conn).await? {
+        let line: String = row.try_get(0)?;
+        if line != "ok" {
+            problems.push(line);
+        }
+    }
+    let strays = sqlx::query("PRAGMA foreign_key_check").fetch_all(conn).await?;
+    for row in strays.iter().take(INTEGRITY_PROBLEMS_MAX) {
+        let table: String = row.try_get(0)?;
+        problems.push(format!("a row of {table} refers to nothing"));
+    }
+    Ok(problems)
+}
+
+async fn check_postgres(conn: &mut AnyConnection) -> sqlx::Result<Vec<String>> {
+    let mut problems = Vec::new();
+    for (statement, sentence) in statements::POSTGRES_CHECKS {
+        let limit = i64::try_from(INTEGRITY_PROBLEMS_MAX).unwrap_or(i64::MAX);
+        let rows = sqlx::query(statement).bind(limit).fetch_all(&mut *conn).await?;
+        for row in rows {
+            let found: String = row.try_get(0)?;
+            problems.push(sentence.replace("{}", &found));
+        }
+    }
+    problems.truncate(INTEGRITY_PROBLEMS_MAX);
+    Ok(problems)
 }

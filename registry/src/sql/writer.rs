@@ -5,23 +5,29 @@
 //! disk the next changes gather, so that a sync is shared by as many as are in a hurry; registrations
 //! that stand in a row share their statements too. Nobody else can begin, cancel or hold a
 //! transaction; a caller that goes away changes nothing about it.
+//!
+//! What changed nothing is tried again for a while: on another connection if the old one is gone,
+//! and after whoever was in the way. Then everybody who waits hears that the database is not there,
+//! so that no one waits for many such whiles. A commit that was not answered is never tried again.
 
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
+use aip_protocol::name::Name;
 use async_trait::async_trait;
-use sqlx::AnyConnection;
-use sqlx::{Connection, SqlSafeStr};
+use sqlx::{AnyConnection, Connection};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
-use super::connect::Target;
-use super::dialect::{Dialect, Role};
-use super::writes::create_together;
-use crate::directory::NewAgent;
+use super::connect::{Target, bounded};
+use super::dialect::Role;
+use super::readers::Rested;
+use super::tally::Tally;
+use super::transaction::{self, Broken, Fault, Sharing};
 use crate::error::StoreError;
 use crate::limits::{
-    BUSY_ATTEMPTS_MAX, CULPRITS_PER_BATCH_MAX, REGISTRATIONS_PER_STATEMENT_MAX, WRITE_QUEUE_MAX,
+    CONFLICTS_PER_BATCH_MAX, CULPRITS_PER_BATCH_MAX, RETRY_PAUSE_MS, WRITE_QUEUE_MAX, WRITE_RETRY_SECS,
     WRITES_PER_TRANSACTION_MAX,
 };
 
@@ -33,6 +39,11 @@ pub(super) trait Write: Send + Sync + 'static {
 
     /// Runs the statements. May be called again on a fresh transaction.
     fn apply(&self, conn: &mut AnyConnection) -> impl Future<Output = sqlx::Result<Self::Outcome>> + Send;
+
+    /// The agent whose rows it touches, if it touches no others.
+    fn subject(&self) -> Option<&Name> {
+        None
+    }
 }
 
 /// A change that waits for its turn, without its type.
@@ -40,11 +51,12 @@ pub(super) trait Write: Send + Sync + 'static {
 pub(super) trait Job: Any + Send {
     async fn run(&mut self, conn: &mut AnyConnection) -> sqlx::Result<()>;
     fn answer(self: Box<Self>, end: Result<(), StoreError>);
+    fn subject(&self) -> Option<&Name>;
 }
 
-struct Pending<W: Write> {
-    write: W,
-    outcome: Option<W::Outcome>,
+pub(super) struct Pending<W: Write> {
+    pub(super) write: W,
+    pub(super) outcome: Option<W::Outcome>,
     caller: oneshot::Sender<Result<W::Outcome, StoreError>>,
 }
 
@@ -61,27 +73,33 @@ impl<W: Write> Job for Pending<W> {
         // The caller may have gone away; its change stands all the same.
         drop(caller.send(end.and_then(|()| outcome.ok_or_else(none))));
     }
+
+    fn subject(&self) -> Option<&Name> {
+        self.write.subject()
+    }
 }
 
 /// The callers' end of the queue. The task ends when the last one is dropped.
 #[derive(Debug, Clone)]
 pub(super) struct Writer {
     queue: mpsc::Sender<Box<dyn Job>>,
-    commits: Arc<AtomicU64>,
 }
 
 impl Writer {
     /// Starts the task on a connection that is ready.
-    pub(super) fn start(target: Target, conn: AnyConnection) -> (Self, tokio::task::JoinHandle<()>) {
+    pub(super) fn start(
+        target: Target,
+        conn: AnyConnection,
+        tally: Arc<Tally>,
+    ) -> (Self, tokio::task::JoinHandle<()>) {
         let (queue, jobs) = mpsc::channel(WRITE_QUEUE_MAX);
-        let commits = Arc::new(AtomicU64::new(0));
         let task = Task {
             target,
-            conn: Some(conn),
+            conn: Some(Rested::now(conn)),
             jobs,
-            commits: Arc::clone(&commits),
+            tally,
         };
-        (Self { queue, commits }, tokio::spawn(task.work()))
+        (Self { queue }, tokio::spawn(task.work()))
     }
 
     /// Runs a change and waits until it is durable. A full queue is said at once.
@@ -102,183 +120,136 @@ impl Writer {
             .await
             .unwrap_or_else(|_| Err(StoreError::unavailable("the writer ended")))
     }
-
-    /// Transactions committed since the start.
-    pub(super) fn commits(&self) -> u64 {
-        self.commits.load(Ordering::Relaxed)
-    }
 }
 
 struct Task {
     target: Target,
     /// `None` after a failure: a connection that broke once is never used again.
-    conn: Option<AnyConnection>,
+    conn: Option<Rested>,
     jobs: mpsc::Receiver<Box<dyn Job>>,
-    commits: Arc<AtomicU64>,
+    tally: Arc<Tally>,
+}
+
+/// How a batch ended.
+enum End {
+    /// Each of its changes has its outcome.
+    Committed,
+    /// All of its changes failed alike.
+    Failed(StoreError),
+    /// The database is not there.
+    Down(StoreError),
+    /// Others were in its way each time.
+    Contended(StoreError),
 }
 
 impl Task {
     async fn work(mut self) {
         let mut batch = Vec::with_capacity(WRITES_PER_TRANSACTION_MAX);
         while self.jobs.recv_many(&mut batch, WRITES_PER_TRANSACTION_MAX).await > 0 {
-            self.settle(&mut batch).await;
+            let deadline = Instant::now() + Duration::from_secs(WRITE_RETRY_SECS);
+            transaction::take_turns(&mut batch);
+            let end = self.settle(&mut batch, deadline).await;
+            match end {
+                End::Contended(_) if batch.len() > 1 => self.settle_alone(&mut batch, deadline).await,
+                end => self.answer(&mut batch, end),
+            }
         }
-        if let Some(conn) = self.conn.take()
-            && let Err(error) = conn.close().await
+        if let Some(rested) = self.conn.take()
+            && let Err(error) = bounded(self.target.dialect.answer_limit(), rested.into_inner().close()).await
         {
             tracing::warn!(%error, "the registry's database did not close cleanly");
         }
     }
 
-    /// Commits a batch and answers everybody in it. A change whose statement breaks the transaction
-    /// fails alone, and the others run again without it; if that happens too often, it is not the
-    /// changes that are broken.
-    async fn settle(&mut self, batch: &mut Vec<Box<dyn Job>>) {
-        let mut end = Err(StoreError::unavailable(
-            "the database refuses one change after another",
-        ));
-        let mut sharing = Sharing::Statements;
-        for _ in 0..CULPRITS_PER_BATCH_MAX {
-            match self.transact(batch, sharing).await {
-                Err(Broken {
-                    error,
-                    culprit: Culprit::Somebody,
-                }) => {
-                    tracing::warn!(%error, changes = batch.len(), "registrations were rolled back, each runs by itself");
-                    sharing = Sharing::Commit;
-                }
-                Err(Broken {
-                    error,
-                    culprit: Culprit::At(at),
-                }) => {
-                    tracing::warn!(%error, changes = batch.len(), "a change was rolled back, its batch runs without it");
-                    batch.remove(at).answer(Err(error));
-                }
-                Err(Broken {
-                    error,
-                    culprit: Culprit::Nobody,
-                }) => {
-                    end = Err(error);
-                    break;
-                }
-                Ok(()) => {
-                    end = Ok(());
-                    break;
-                }
-            }
+    /// Each change in a transaction of its own: two such cannot wait for each other in a ring for long.
+    async fn settle_alone(&mut self, batch: &mut Vec<Box<dyn Job>>, deadline: Instant) {
+        for job in std::mem::take(batch) {
+            let mut alone = vec![job];
+            let end = self.settle(&mut alone, deadline).await;
+            self.answer(&mut alone, end);
+        }
+    }
+
+    /// Tells everybody in a batch how it ended. Where the database is not there, those who came
+    /// meanwhile hear it too.
+    fn answer(&mut self, batch: &mut Vec<Box<dyn Job>>, end: End) {
+        let is_down = matches!(end, End::Down(_));
+        let end = match end {
+            End::Committed => Ok(()),
+            End::Failed(error) | End::Down(error) | End::Contended(error) => Err(error),
+        };
+        while is_down && let Ok(job) = self.jobs.try_recv() {
+            job.answer(end.clone());
         }
         batch.drain(..).for_each(|job| job.answer(end.clone()));
     }
 
+    /// Commits a batch, or finds out why not. A change whose statement breaks the transaction
+    /// fails alone, and the others run again without it; if that happens too often, it is not the
+    /// changes that are broken.
+    async fn settle(&mut self, batch: &mut Vec<Box<dyn Job>>, deadline: Instant) -> End {
+        let (mut sharing, mut culprits, mut conflicts) = (Sharing::Statements, 0, 0);
+        while culprits < CULPRITS_PER_BATCH_MAX {
+            let Err(Broken { error, fault }) = self.transact(batch, sharing).await else {
+                return End::Committed;
+            };
+            let changes = batch.len();
+            match fault {
+                Fault::Somebody => {
+                    tracing::warn!(%error, changes, "registrations were rolled back, each runs by itself");
+                    sharing = Sharing::Commit;
+                    culprits += 1;
+                }
+                Fault::At(at) => {
+                    tracing::warn!(%error, changes, "a change was rolled back, its batch runs without it");
+                    batch.remove(at).answer(Err(unavailable(error)));
+                    culprits += 1;
+                }
+                Fault::Conflict => {
+                    tracing::info!(%error, changes, "changes gave way to another transaction, they run again");
+                    self.tally.conflicted();
+                    conflicts += 1;
+                    if conflicts >= CONFLICTS_PER_BATCH_MAX || Instant::now() >= deadline {
+                        return End::Contended(unavailable(error));
+                    }
+                }
+                Fault::Lost => {
+                    self.tally.lost();
+                    if Instant::now() >= deadline {
+                        tracing::warn!(%error, changes, "the registry's database is not there, changes are refused");
+                        return End::Down(unavailable(error));
+                    }
+                    tracing::info!(%error, changes, "the writer's connection was lost, another one is made");
+                    tokio::time::sleep(Duration::from_millis(RETRY_PAUSE_MS)).await;
+                }
+                Fault::Unknown => {
+                    tracing::error!(%error, changes, "a commit was not answered, its outcome is not known");
+                    self.tally.unknown();
+                    return End::Failed(StoreError::OutcomeUnknown(Arc::new(error)));
+                }
+                Fault::Refused => return End::Failed(unavailable(error)),
+            }
+        }
+        End::Failed(StoreError::unavailable(
+            "the database refuses one change after another",
+        ))
+    }
+
     async fn transact(&mut self, batch: &mut [Box<dyn Job>], sharing: Sharing) -> Result<(), Broken> {
-        let mut conn = match self.conn.take() {
+        let dialect = self.target.dialect;
+        let mut conn = match self.conn.take().and_then(|rested| rested.wake(&self.target)) {
             Some(conn) => conn,
             None => self
                 .target
                 .connect(Role::Writer)
                 .await
-                .map_err(Broken::nothing_done)?,
+                .map_err(|error| Broken::at_the_start(dialect, error))?,
         };
-        run(self.target.dialect, &mut conn, batch, sharing).await?;
-        self.commits.fetch_add(1, Ordering::Relaxed);
-        self.conn = Some(conn);
+        transaction::run(dialect, &mut conn, batch, sharing).await?;
+        self.tally.committed();
+        self.conn = Some(Rested::now(conn));
         Ok(())
     }
-}
-
-/// A transaction that did not end well.
-struct Broken {
-    error: StoreError,
-    culprit: Culprit,
-}
-
-/// At whose statement a transaction broke.
-enum Culprit {
-    /// At nobody's: it did not begin, or did not commit.
-    Nobody,
-    /// At that of this change.
-    At(usize),
-    /// At one that several shared.
-    Somebody,
-}
-
-/// What the changes of a batch have in common.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sharing {
-    /// The commit; registrations also their statements.
-    Statements,
-    /// The commit only.
-    Commit,
-}
-
-impl Broken {
-    fn nothing_done(error: sqlx::Error) -> Self {
-        Self {
-            error: unavailable(error),
-            culprit: Culprit::Nobody,
-        }
-    }
-}
-
-/// One transaction. Dropped before its end it is rolled back, and its connection closed.
-async fn run(
-    dialect: Dialect,
-    conn: &mut AnyConnection,
-    batch: &mut [Box<dyn Job>],
-    sharing: Sharing,
-) -> Result<(), Broken> {
-    let mut attempt = 1;
-    let mut transaction = loop {
-        match conn.begin_with(dialect.begin().into_sql_str()).await {
-            Ok(transaction) => break transaction,
-            Err(error) if dialect.is_busy(&error) && attempt < BUSY_ATTEMPTS_MAX => attempt += 1,
-            Err(error) => return Err(Broken::nothing_done(error)),
-        }
-    };
-    let mut at = 0;
-    let is_open = |job: &dyn Job| sharing == Sharing::Statements && is_open_registration(job);
-    for alike in batch.chunk_by_mut(|one, next| is_open(one.as_ref()) && is_open(next.as_ref())) {
-        for some in alike.chunks_mut(REGISTRATIONS_PER_STATEMENT_MAX) {
-            let count = some.len();
-            let (run, culprit) = match some {
-                [job] => (job.run(&mut transaction).await, Culprit::At(at)),
-                some => (register(&mut transaction, some).await, Culprit::Somebody),
-            };
-            run.map_err(|error| Broken {
-                error: unavailable(error),
-                culprit,
-            })?;
-            at += count;
-        }
-    }
-    let commit = transaction.commit().await;
-    commit.map_err(|error| Broken {
-        error: StoreError::OutcomeUnknown(Arc::new(error)),
-        culprit: Culprit::Nobody,
-    })
-}
-
-/// Runs registrations that stand one after the other and bring no invite: every statement is a trip to
-/// the database and back, which they can make together.
-async fn register(conn: &mut AnyConnection, jobs: &mut [Box<dyn Job>]) -> sqlx::Result<()> {
-    let mut registrations: Vec<&mut Pending<NewAgent>> = jobs.iter_mut().filter_map(as_any_mut).collect();
-    let agents: Vec<_> = registrations.iter().map(|pending| &pending.write).collect();
-    let outcomes = create_together(conn, &agents).await?;
-    for (pending, outcome) in registrations.iter_mut().zip(outcomes) {
-        pending.outcome = Some(outcome);
-    }
-    Ok(())
-}
-
-fn is_open_registration(job: &dyn Job) -> bool {
-    let job: &dyn Any = job;
-    job.downcast_ref::<Pending<NewAgent>>()
-        .is_some_and(|pending| pending.write.invite.is_none())
-}
-
-fn as_any_mut<T: 'static>(job: &mut Box<dyn Job>) -> Option<&mut T> {
-    let job: &mut dyn Any = job.as_mut();
-    job.downcast_mut()
 }
 
 /// Nothing was committed.

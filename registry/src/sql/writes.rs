@@ -9,6 +9,7 @@ use aip_protocol::name::Name;
 use aip_protocol::time::Timestamp;
 use sqlx::{AnyConnection, AssertSqlSafe, Row};
 
+use super::dialect::Dialect;
 use super::rows::{standing_text, to_i64};
 use super::statements;
 use super::writer::Write;
@@ -19,6 +20,10 @@ use crate::secret::SecretHash;
 
 impl Write for NewAgent {
     type Outcome = CreateOutcome;
+
+    fn subject(&self) -> Option<&Name> {
+        self.invite.is_none().then_some(&self.name)
+    }
 
     async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<CreateOutcome> {
         let claim = sqlx::query(statements::CLAIM_NAME)
@@ -99,6 +104,10 @@ async fn add_first_operations(conn: &mut AnyConnection, agents: &[&NewAgent]) ->
 impl Write for NextOperation {
     type Outcome = AppendOutcome;
 
+    fn subject(&self) -> Option<&Name> {
+        Some(&self.name)
+    }
+
     async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<AppendOutcome> {
         let Some(prev) = &self.operation.prev else {
             return Ok(AppendOutcome::Stale);
@@ -146,6 +155,10 @@ pub(super) struct Update {
 
 impl Write for Update {
     type Outcome = bool;
+
+    fn subject(&self) -> Option<&Name> {
+        Some(&self.name)
+    }
 
     async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<bool> {
         let set = match self.change {
@@ -222,6 +235,7 @@ impl Write for Revoke {
 
 /// Removes what is over.
 pub(super) struct Sweep {
+    pub(super) dialect: Dialect,
     pub(super) now: Timestamp,
     pub(super) limit: u32,
 }
@@ -231,10 +245,13 @@ impl Write for Sweep {
 
     async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<u64> {
         let mut removed = 0;
-        for statement in [statements::SWEEP_TOKENS, statements::SWEEP_CHALLENGES] {
-            let sweep = sqlx::query(statement)
-                .bind(self.now.unix_millis())
-                .bind(i64::from(self.limit));
+        for table in ["tokens", "spent_challenges"] {
+            let sweep = sqlx::query(AssertSqlSafe(statements::sweep(
+                table,
+                self.dialect.skip_locked(),
+            )))
+            .bind(self.now.unix_millis())
+            .bind(i64::from(self.limit));
             removed += sweep.execute(&mut *conn).await?.rows_affected();
         }
         Ok(removed)
