@@ -5,14 +5,20 @@
 //! consumer is ever made; a reader asks for what comes after its cursor (batched Direct Get), and a republished
 //! header is the hint that there is something to ask for.
 
+mod background;
 mod codec;
 pub mod config;
 mod cursor;
 mod entry;
+mod expiry;
 mod limits;
+mod live;
 mod meta;
 mod nats;
+mod purge;
 pub mod stats;
+mod statuses;
 mod streams;
+mod sweep;
 
 pub use self::config::Options;

@@ -64,3 +64,59 @@ pub const RECORDS_AGE_MAX: Duration = Duration::from_hours(15 * 24);
 pub const ATTEMPTS_KEPT_MAX: usize = 4_096;
 /// Messages of one mailbox whose attempts are written down: those with the most.
 pub const ATTEMPTS_WRITTEN_MAX: usize = 256;
+/// How long a change of a stream may take.
+pub const ADMIN_TIMEOUT: Duration = Duration::from_secs(15);
+
+// --- records in the background ---
+
+/// Records that wait to be written in the background; further ones are dropped.
+pub const BACKGROUND_QUEUE_MAX: usize = 16_384;
+/// Records that are being written in the background at the same time.
+pub const BACKGROUND_AT_ONCE: usize = 64;
+/// Times that a record is tried before it is dropped.
+pub const BACKGROUND_TRIES_MAX: usize = 60;
+/// The pause between two of them.
+pub const BACKGROUND_PAUSE: Duration = Duration::from_secs(1);
+/// How long a look-up or a sweep waits for records of this process that are on their way.
+pub const BACKGROUND_FLUSH: Duration = Duration::from_secs(2);
+
+// --- statuses ---
+
+/// Bits of a status bucket's number: a million buckets at most.
+pub const STATUS_BUCKET_BITS: u32 = 20;
+/// Records that one look-up reads, whatever lies in the bucket.
+pub const STATUS_RECORDS_MAX: usize = 65_536;
+/// Bytes that one read of a look-up brings.
+pub const STATUS_BATCH_BYTES: usize = 1024 * 1024;
+
+// --- sweep ---
+
+/// How long a process may sweep without saying so again; another one takes over after it, seconds.
+pub const LEASE_SECS: u64 = 60;
+/// Messages that one read of a sweep brings.
+pub const SWEEP_BATCH_MESSAGES: usize = 256;
+/// Bytes that one read of a sweep brings.
+pub const SWEEP_BATCH_BYTES: usize = 1024 * 1024;
+/// Subjects that one listing of the expiry index brings: minutes, so more than two months of them.
+pub const SUBJECTS_MAX: usize = 100_000;
+
+// --- purge ---
+
+/// How long a settled message stays: longer than the stream knows its id, so that a restarted server finds the id
+/// again among what is stored.
+pub const PURGE_DELAY_SECS: u64 = DUPLICATE_WINDOW.as_secs() + 60;
+/// What is settled within so many seconds is purged together.
+pub const PURGE_STEP_SECS: u64 = 60;
+/// Purges of one mailbox that wait at the same time.
+pub const PURGE_STEPS_MAX: usize = 32;
+/// Mailboxes that wait to be purged; further ones wait for their next settled message.
+pub const PURGE_QUEUE_MAX: usize = 200_000;
+/// Purges of one stream in a second.
+pub const PURGES_PER_SEC: u32 = 200;
+
+// --- live ---
+
+/// A watched mailbox is looked at so often even if no hint comes.
+pub const LOOK_EVERY: Duration = Duration::from_secs(30);
+/// How long a new subscription may take to be known to the server.
+pub const WATCH_TIMEOUT: Duration = Duration::from_secs(2);

@@ -78,6 +78,9 @@ counters! {
     hints,
     /// Times that a hint showed that an earlier one had been missed.
     missed_hints,
-    /// Status records dropped because their queue was full.
-    statuses_dropped,
+    /// Records written in the background (statuses, expiries) that were dropped: their queue was full, or the servers
+    /// did not take them for long.
+    records_dropped,
+    /// Mailboxes whose settled messages were not queued for purging, because the queue was full.
+    purges_dropped,
 }

@@ -1,0 +1,181 @@
+//! News of what other processes store: a subscription per watched mailbox.
+//!
+//! The streams republish the headers of every message they store. Such a hint may get lost, so nothing relies on
+//! it: a gap, a slow subscription, a reconnect, and the passing of half a minute wake the mailbox as well, and
+//! who is woken reads from its cursor.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as Slot;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use aip_relay::mailbox::MailboxId;
+use async_nats::header::{NATS_LAST_SEQUENCE, NATS_SEQUENCE};
+use async_nats::{Message, Subscriber};
+use futures_util::StreamExt;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::limits;
+use crate::nats::Nats;
+use crate::stats::Stats;
+use crate::streams::Layout;
+
+/// The header that names a message's place in its mailbox.
+pub(crate) const SEQ_HEADER: &str = "Aip-Seq";
+
+/// Told of a mailbox that may have new messages, with the place of the newest if it is known. Must not block.
+pub(crate) type Wake = Arc<dyn Fn(&MailboxId, Option<u64>) + Send + Sync>;
+
+/// The mailboxes that this process watches.
+pub(crate) struct Live {
+    nats: Nats,
+    layout: Arc<Layout>,
+    watched: Watched,
+    wake: Wake,
+    looker: AbortHandle,
+}
+
+type Watched = Arc<Mutex<HashMap<MailboxId, Listener>>>;
+
+/// A subscription, read by a task. Dropping it ends both.
+#[derive(Debug)]
+struct Listener(Option<AbortHandle>);
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Some(task) = &self.0 {
+            task.abort();
+        }
+    }
+}
+
+impl fmt::Debug for Live {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Live")
+            .field("watched", &locked(&self.watched).len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Live {
+    /// Watches nothing yet.
+    pub(crate) fn start(nats: Nats, layout: Arc<Layout>, wake: Wake) -> Self {
+        let watched = Watched::default();
+        let looker = look_now_and_then(nats.disturbed(), Arc::clone(&watched), Arc::clone(&wake));
+        Self {
+            nats,
+            layout,
+            watched,
+            wake,
+            looker: tokio::spawn(looker).abort_handle(),
+        }
+    }
+
+    /// From its return on the mailbox is woken for every message that a process stores. Again is harmless.
+    ///
+    /// Without a connection it returns at once: the subscription is made when the connection is back, and the
+    /// reconnect wakes the mailbox.
+    pub(crate) async fn watch(&self, mailbox: &MailboxId) {
+        match locked(&self.watched).entry(*mailbox) {
+            Slot::Occupied(_) => return,
+            Slot::Vacant(free) => free.insert(Listener(None)),
+        };
+        let place = self.layout.mailbox_place(mailbox);
+        let subscribe = self.nats.client().subscribe(place.live_subject.to_string());
+        let hints = match tokio::time::timeout(limits::WATCH_TIMEOUT, subscribe).await {
+            Ok(Ok(hints)) => hints,
+            // The look now and then makes good for it.
+            Ok(Err(_)) | Err(_) => return tracing::warn!("a mailbox cannot be watched for news"),
+        };
+        let listen = listen(
+            hints,
+            *mailbox,
+            Arc::clone(&self.wake),
+            Arc::clone(self.nats.stats()),
+        );
+        if let Some(listener) = locked(&self.watched).get_mut(mailbox) {
+            listener.0 = Some(tokio::spawn(listen).abort_handle());
+        }
+        if self.nats.round_trip(limits::WATCH_TIMEOUT).await.is_err() {
+            tracing::debug!("NATS does not confirm a subscription yet");
+        }
+    }
+
+    /// Ends [`Self::watch`].
+    pub(crate) fn unwatch(&self, mailbox: &MailboxId) {
+        drop(locked(&self.watched).remove(mailbox));
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.looker.abort();
+    }
+}
+
+fn locked(watched: &Watched) -> MutexGuard<'_, HashMap<MailboxId, Listener>> {
+    // The map is whole between any two of its operations.
+    watched.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn listen(mut hints: Subscriber, mailbox: MailboxId, wake: Wake, stats: Arc<Stats>) {
+    let mut last = 0;
+    while let Some(hint) = hints.next().await {
+        stats.hints.one();
+        if missed(&hint, &mut last) {
+            stats.missed_hints.one();
+        }
+        // Whatever was missed lies before this one, and the reader starts at its cursor.
+        wake(&mailbox, number(&hint, SEQ_HEADER));
+    }
+}
+
+/// Whether the mailbox's message before this one was hinted at and did not arrive. After a purge there may be none
+/// before it, or an older one, so only a later one than the last seen counts.
+fn missed(hint: &Message, last: &mut u64) -> bool {
+    let before = number(hint, NATS_LAST_SEQUENCE.as_ref()).unwrap_or(0);
+    let missed = *last > 0 && before > *last;
+    *last = number(hint, NATS_SEQUENCE.as_ref()).unwrap_or(*last);
+    missed
+}
+
+fn number(hint: &Message, name: &str) -> Option<u64> {
+    hint.headers.as_ref()?.get(name)?.as_str().parse().ok()
+}
+
+/// Wakes all watched mailboxes when something may have been lost, and each of them once in a while.
+async fn look_now_and_then(mut disturbed: watch::Receiver<u64>, watched: Watched, wake: Wake) {
+    let parts = limits::LOOK_EVERY.as_secs().max(1);
+    let mut ticks = interval(Duration::from_secs(1));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut part = 0;
+    loop {
+        let due: Vec<MailboxId> = tokio::select! {
+            _ = ticks.tick() => {
+                part = (part + 1) % parts;
+                locked(&watched).keys().filter(|mailbox| part_of(mailbox, parts) == part).copied().collect()
+            }
+            changed = disturbed.changed() => match changed {
+                Ok(()) => locked(&watched).keys().copied().collect(),
+                Err(_) => return,
+            },
+        };
+        for mailbox in due {
+            wake(&mailbox, None);
+        }
+    }
+}
+
+/// Spreads the looks evenly over their interval.
+fn part_of(mailbox: &MailboxId, parts: u64) -> u64 {
+    u128::from_be_bytes(*mailbox.as_bytes())
+        .checked_rem(u128::from(parts))
+        .and_then(|part| u64::try_from(part).ok())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;
