@@ -14,12 +14,13 @@ use tokio::time::sleep;
 pub use self::dead::DeadPage;
 pub use self::link::{Link, Output, Ready};
 pub use self::reader::{Item, Page, Reader};
-use crate::limits::ACK_ALSO_MAX;
+use crate::limits::{ACK_ALSO_MAX, ENTRY_WAITS_MAX};
 use crate::mailbox::{
     AckOutcome, Acked, Cursor, Epoch, Fetch, MailboxId, MailboxState, MailboxStore, Quota, Select, Status,
     StoreError,
 };
-use crate::presence::Presence;
+use crate::neighbours::Entry;
+use crate::presence::{Attached, Presence};
 use crate::session::{Position, SessionId};
 
 mod dead;
@@ -71,13 +72,8 @@ impl Inbox {
 
     /// Begins a session of `owner`. Waits a moment when the agent's mailbox changed hands just before.
     pub async fn join(&self, owner: Did, join: Join) -> Result<(Link, Ready), StoreError> {
-        let attached = self.presence.attach(MailboxId::of(&owner));
-        while let Some(pause) = attached.takeover_pause(self.clock.now()) {
-            // Rounded up, so that a whole-millisecond timer does not come too early.
-            sleep(pause + Duration::from_millis(1)).await;
-        }
-        // After attaching: a message stored from here on is either in the state or wakes the machine.
-        let state = self.store.state(attached.mailbox()).await?;
+        let attached = self.presence.attach(MailboxId::of(&owner)).await;
+        let (state, generation) = self.enter(&attached, join.share).await?;
         let ready = Ready {
             session: join.session,
             epoch: state.epoch.clone(),
@@ -85,9 +81,35 @@ impl Inbox {
             pending: state.pending,
         };
         Ok((
-            Link::new(self.clone(), attached, owner, join, position(&state)),
+            Link::new(
+                self.clone(),
+                attached,
+                owner,
+                join,
+                (position(&state), generation),
+            ),
             ready,
         ))
+    }
+
+    /// Waits until a session may begin; returns the mailbox's state and the session's generation.
+    async fn enter(&self, attached: &Attached, share: bool) -> Result<(MailboxState, u64), StoreError> {
+        let mut waits = 0;
+        loop {
+            while let Some(pause) = attached.takeover_pause(self.clock.now()) {
+                // Rounded up, so that a whole-millisecond timer does not come too early.
+                sleep(pause + Duration::from_millis(1)).await;
+            }
+            // After attaching: a message stored from here on is either in the state or wakes the machine. And before
+            // others make way: a newcomer that cannot begin must not end their sessions.
+            let state = self.store.state(attached.mailbox()).await?;
+            match attached.enter(share).await {
+                Entry::In { generation } => return Ok((state, generation)),
+                Entry::Wait(_) if waits == ENTRY_WAITS_MAX => return Ok((state, 0)),
+                Entry::Wait(pause) => sleep(pause).await,
+            }
+            waits += 1;
+        }
     }
 
     /// Begins a long poll or an event stream of `owner` after `after`, or at the floor. `session` is what its offers
@@ -98,7 +120,7 @@ impl Inbox {
         after: Option<&Cursor>,
         session: SessionId,
     ) -> Result<Result<Reader, Refusal>, StoreError> {
-        let Some(reading) = self.presence.attach(MailboxId::of(&owner)).read() else {
+        let Some(reading) = self.presence.attach(MailboxId::of(&owner)).await.read() else {
             let detail = "Too many requests of this agent wait for messages at the same time. End one first.";
             return Ok(Err(Refusal::new(ErrorCode::RateLimited, detail).retry_after(1)));
         };

@@ -112,6 +112,17 @@ pub const STORE_PAUSE_SECS: u64 = 1;
 pub const REJECT_CODE_BYTES_MAX: usize = 64;
 /// The shortest time between two takeovers of one agent's mailbox: two clients that evict each other are damped.
 pub const TAKEOVER_PAUSE_MILLIS: u64 = 1_000;
+/// How long a message that was read for a session that shares its mailbox is kept from other processes, until it was
+/// sent.
+pub const CLAIM_SECS: u64 = 30;
+/// So much before a message is offered again to the session that did not answer, other processes may have it.
+pub const CLAIM_LEAD_MILLIS: u64 = 250;
+/// The shortest pause before a message that another process has in hand is asked for again.
+pub const CLAIM_RETRY_MILLIS_MIN: u64 = 100;
+/// Pauses that a newcomer makes since its mailbox changed hands in another process; then it begins anyhow.
+pub const ENTRY_WAITS_MAX: u32 = 8;
+/// Agents that are told of again at the same time, after signals may have been lost.
+pub const REUNITE_AT_ONCE_MAX: usize = 64;
 /// Status frames that wait for one session; a full queue drops status frames, never messages.
 pub const STATUS_QUEUE_MAX: usize = 64;
 /// Long polls and event streams of one agent at a time.

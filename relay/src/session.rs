@@ -161,6 +161,9 @@ pub enum Done {
     Sent(Vec<u64>),
     /// The store could not count the offers of [`Effect::Deliver`]: nothing was sent.
     OfferFailed(Vec<u64>),
+    /// These messages of [`Effect::Deliver`] are in the hands of another process, for so long at most: they were not
+    /// sent.
+    Taken(Vec<(u64, Duration)>),
     /// [`Effect::Ack`] is durable; the mailbox's floor after it.
     Acked(u64),
     /// [`Effect::Ack`] failed, or may have.
@@ -172,6 +175,8 @@ pub enum Done {
 pub enum Elsewhere {
     /// A message was stored, here.
     Stored(u64),
+    /// Messages may have been stored: nobody knows which.
+    Unsure,
     /// Messages up to here were offered by another door (long poll, SSE), or were in the past, as the store remembers.
     Offered(u64),
     /// Another door settled messages, durably.
@@ -185,6 +190,10 @@ pub enum Elsewhere {
     },
     /// This message is in the dead letters, durably, or there was nothing to bury.
     Buried(u64),
+    /// Another process has given these messages back.
+    Released(Vec<u64>),
+    /// A newer connection to another process has replaced these sessions.
+    TakenOver(Vec<SessionId>),
 }
 
 /// Which messages to read.
@@ -209,7 +218,8 @@ pub enum Effect {
         max_bytes: u64,
     },
     /// Count the offers of these messages, just fetched, and send them in this order; answer with [`Done::Sent`] or
-    /// [`Done::OfferFailed`].
+    /// [`Done::OfferFailed`]. For a session that shares its mailbox they are claimed first; what another process has is
+    /// answered with [`Done::Taken`].
     Deliver {
         /// The messages.
         seqs: Vec<u64>,
@@ -240,6 +250,13 @@ pub enum Effect {
         code: ErrorCode,
         /// What to do about it.
         detail: &'static str,
+    },
+    /// Sessions of other processes may have these messages `after` so long, which this process has claimed.
+    Release {
+        /// The messages.
+        seqs: Vec<u64>,
+        /// When; zero for at once.
+        after: Duration,
     },
     /// Let this session send [`Event::Poll`] soon.
     Wake(SessionId),

@@ -11,7 +11,7 @@ use self::work::Works;
 use super::{Inbox, Item, Join};
 use crate::limits::BURIALS_MAX;
 use crate::mailbox::{Epoch, Fetch, Select, StoredMessage};
-use crate::presence::{Attached, Bell, CloseReason, StatusUpdate};
+use crate::presence::{Attached, Bell, CloseReason, Joining, StatusUpdate};
 use crate::session::{Done, Effect, Event, Position, Said, SessionId, Wanted};
 
 mod work;
@@ -58,6 +58,7 @@ pub struct Link {
     attached: Attached,
     owner: Did,
     session: SessionId,
+    share: bool,
     epoch: Epoch,
     bell: Arc<Bell>,
     out: VecDeque<Output>,
@@ -74,19 +75,33 @@ pub struct Link {
 }
 
 impl Link {
-    pub(super) fn new(inbox: Inbox, attached: Attached, owner: Did, join: Join, position: Position) -> Self {
+    pub(super) fn new(
+        inbox: Inbox,
+        attached: Attached,
+        owner: Did,
+        join: Join,
+        (position, generation): (Position, u64),
+    ) -> Self {
         let epoch = position.epoch.clone();
         let Join {
             session,
             share,
             credit,
         } = join;
-        let (bell, effects) = attached.join(inbox.clock.now(), session, share, credit, position);
+        let joining = Joining {
+            session,
+            share,
+            credit,
+            position,
+            generation,
+        };
+        let (bell, effects) = attached.join(inbox.clock.now(), joining);
         let mut link = Self {
             inbox,
             attached,
             owner,
             session,
+            share,
             epoch,
             bell,
             out: VecDeque::new(),
@@ -238,14 +253,15 @@ impl Link {
                 Effect::Deliver { seqs } => {
                     self.in_hand
                         .retain(|message| seqs.binary_search(&message.seq).is_ok());
-                    self.works.offer(&self.inbox, mailbox, seqs, self.session);
+                    let by = (self.session, self.share);
+                    self.works.offer(&self.inbox, mailbox, seqs, by);
                 }
                 Effect::Ack { upto, also } => self.works.ack(&self.inbox, mailbox, upto, also),
                 Effect::Bury { seq, code } => self.burials.push_back((seq, code)),
                 Effect::Acked { floor } => self.out.push_back(Output::Acked(floor)),
                 Effect::Refused { code, detail } => self.out.push_back(Output::Refused { code, detail }),
                 // Carried out where all sessions of the agent are known.
-                Effect::Wake(_) | Effect::Replaced(_) => {}
+                Effect::Wake(_) | Effect::Replaced(_) | Effect::Release { .. } => {}
             }
         }
     }

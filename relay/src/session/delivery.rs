@@ -21,8 +21,9 @@ mod offers;
 /// What a session has asked the store for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Asked {
-    /// What comes after `after` in the mailbox; `end` was its last message then.
-    Next { after: u64, end: u64 },
+    /// What comes after `after` in the mailbox; `end` was its last message then, as far as was known after so many
+    /// `hints`.
+    Next { after: u64, end: u64, hints: u64 },
     /// Messages to offer again.
     Again { seqs: Vec<u64> },
 }
@@ -56,6 +57,10 @@ pub struct Delivery {
     offered: u64,
     /// Everything up to here was offered since the last fresh start, or need not be.
     scanned: u64,
+    /// How often there was a hint of messages that nobody can name.
+    hints: u64,
+    /// So many of the hints were followed to the end of the mailbox.
+    followed: u64,
     sessions: Vec<Session>,
     open: Open,
     acks: Acks,
@@ -79,6 +84,11 @@ impl Delivery {
             self.pump(session, now, &mut effects);
         }
         self.wake_others(session, now, &mut effects);
+        let seqs = self.open.take_freed();
+        if !seqs.is_empty() {
+            let after = Duration::ZERO;
+            effects.push(Effect::Release { seqs, after });
+        }
         effects
     }
 
@@ -162,7 +172,7 @@ impl Delivery {
                 Some(session)
             }
             Event::Elsewhere(what) => {
-                self.elsewhere(what);
+                self.elsewhere(now, what, effects);
                 None
             }
         }
@@ -189,15 +199,17 @@ impl Delivery {
         match work {
             Done::Fetched(found) => self.fetched(now, id, &found, effects),
             Done::FetchFailed => self.fetch_failed(now, id),
-            Done::Sent(seqs) => self.sent(now, id, &seqs),
+            Done::Sent(seqs) => self.sent(now, id, &seqs, effects),
+            Done::Taken(taken) => self.taken(now, id, &taken),
             Done::OfferFailed(seqs) => self.offer_failed(now, id, &seqs),
             Done::Acked(floor) => self.ack_done(id, floor),
             Done::AckFailed => self.ack_failed(now, id),
         }
     }
 
-    fn elsewhere(&mut self, what: Elsewhere) {
+    fn elsewhere(&mut self, now: Duration, what: Elsewhere, effects: &mut Vec<Effect>) {
         match what {
+            Elsewhere::Unsure => self.hints += 1,
             Elsewhere::Stored(seq) => self.next_seq = self.next_seq.max(seq.saturating_add(1)),
             Elsewhere::Offered(upto) => self.offered = self.offered.max(upto),
             Elsewhere::Settled { upto, also, floor } => {
@@ -205,7 +217,29 @@ impl Delivery {
                 self.floor = self.floor.max(floor);
             }
             Elsewhere::Buried(seq) => drop(self.open.remove(seq)),
+            Elsewhere::Released(seqs) => seqs.into_iter().for_each(|seq| self.open.given_back(seq)),
+            Elsewhere::TakenOver(sessions) => self.hand_over(now, &sessions, effects),
         }
+    }
+
+    /// Who is left carries on; with the last one everything is the business of the other process.
+    fn hand_over(&mut self, now: Duration, sessions: &[SessionId], effects: &mut Vec<Effect>) {
+        for id in sessions {
+            if self.has(*id) {
+                self.sessions.retain(|session| session.id != *id);
+                self.replaced(now, *id, effects);
+            }
+        }
+        if self.sessions.is_empty() {
+            self.open.clear();
+            self.acks.forget_waiting();
+        }
+    }
+
+    fn replaced(&mut self, now: Duration, id: SessionId, effects: &mut Vec<Effect>) {
+        self.open.release_all(id);
+        self.taken_over = Some(now);
+        effects.push(Effect::Replaced(id));
     }
 
     fn join(
@@ -230,9 +264,7 @@ impl Delivery {
         let stay = if shares { SHARED_SESSIONS_MAX - 1 } else { 0 };
         while self.sessions.len() > stay {
             let replaced = self.sessions.remove(0).id;
-            self.open.release_all(replaced);
-            self.taken_over = Some(now);
-            effects.push(Effect::Replaced(replaced));
+            self.replaced(now, replaced, effects);
         }
         if self.sessions.is_empty() {
             // A fresh start: whatever is not settled is offered again, at once and in mailbox order.

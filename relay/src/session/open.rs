@@ -10,6 +10,8 @@ use super::SessionId;
 pub(super) enum Stage {
     /// Left alone until then.
     Until(Duration),
+    /// In the hands of another process, until then at most.
+    Taken(Duration),
     /// To be offered again.
     Due,
     /// On its way from the store to its holder.
@@ -48,14 +50,18 @@ pub(super) struct Open {
     due: BTreeSet<u64>,
     windows: BTreeMap<SessionId, Window>,
     parked: usize,
+    /// Offers that are kept from other processes.
+    claimed: BTreeSet<u64>,
+    /// Those that no longer are.
+    freed: Vec<u64>,
 }
 
 impl Open {
     /// Puts an offer down, over an older one of the same message.
     pub(super) fn insert(&mut self, seq: u64, offer: Offer) {
-        self.remove(seq);
+        self.lift(seq);
         match offer.stage {
-            Stage::Until(at) => drop(self.timers.insert((at, seq))),
+            Stage::Until(at) | Stage::Taken(at) => drop(self.timers.insert((at, seq))),
             Stage::Due => drop(self.due.insert(seq)),
             Stage::Moving | Stage::Acked => {}
         }
@@ -70,11 +76,17 @@ impl Open {
         self.offers.insert(seq, offer);
     }
 
-    /// Takes an offer away; `None` if there was none.
+    /// Takes an offer away, and its claim; `None` if there was none.
     pub(super) fn remove(&mut self, seq: u64) -> Option<Offer> {
+        self.free(seq);
+        self.lift(seq)
+    }
+
+    /// Takes an offer out of the indexes.
+    fn lift(&mut self, seq: u64) -> Option<Offer> {
         let offer = self.offers.remove(&seq)?;
         match offer.stage {
-            Stage::Until(at) => drop(self.timers.remove(&(at, seq))),
+            Stage::Until(at) | Stage::Taken(at) => drop(self.timers.remove(&(at, seq))),
             Stage::Due => drop(self.due.remove(&seq)),
             Stage::Moving | Stage::Acked => {}
         }
@@ -115,7 +127,7 @@ impl Open {
 
     /// Changes who holds an offer and what happens to it next.
     pub(super) fn set(&mut self, seq: u64, holder: Option<SessionId>, stage: Stage) {
-        if let Some(offer) = self.remove(seq) {
+        if let Some(offer) = self.lift(seq) {
             self.insert(
                 seq,
                 Offer {
@@ -146,7 +158,7 @@ impl Open {
     pub(super) fn expire(&mut self, now: Duration) -> Vec<u64> {
         let mut expired = Vec::new();
         while let Some((_, seq)) = self.timers.first().copied().filter(|(at, _)| *at <= now) {
-            if let Some(offer) = self.remove(seq) {
+            if let Some(offer) = self.lift(seq) {
                 self.insert(
                     seq,
                     Offer {
@@ -187,12 +199,58 @@ impl Open {
                 Stage::Due
             };
             self.set(seq, None, stage);
+            if stage == Stage::Due {
+                self.free(seq);
+            }
         }
+    }
+
+    /// Keeps an offer from other processes.
+    pub(super) fn claim(&mut self, seq: u64) {
+        self.claimed.insert(seq);
+    }
+
+    /// Whether an offer is kept from other processes.
+    pub(super) fn is_claimed(&self, seq: u64) -> bool {
+        self.claimed.contains(&seq)
+    }
+
+    /// Other processes may have it.
+    pub(super) fn free(&mut self, seq: u64) {
+        if self.claimed.remove(&seq) {
+            self.freed.push(seq);
+        }
+    }
+
+    /// Another process has it, until `until` at most: nobody's here.
+    pub(super) fn taken(&mut self, seq: u64, until: Duration) {
+        self.claimed.remove(&seq);
+        self.set(seq, None, Stage::Taken(until));
+    }
+
+    /// Another process has given it back.
+    pub(super) fn given_back(&mut self, seq: u64) {
+        if self
+            .get(seq)
+            .is_some_and(|offer| matches!(offer.stage, Stage::Taken(_)))
+        {
+            self.set(seq, None, Stage::Due);
+        }
+    }
+
+    /// What other processes may have since the last call.
+    pub(super) fn take_freed(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.freed)
     }
 
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
-        *self = Self::default();
+        let mut freed = std::mem::take(&mut self.freed);
+        freed.extend(std::mem::take(&mut self.claimed));
+        *self = Self {
+            freed,
+            ..Self::default()
+        };
     }
 }
 

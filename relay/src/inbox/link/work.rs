@@ -10,6 +10,7 @@ use super::{Link, Output};
 use crate::inbox::{Inbox, Item};
 use crate::limits::ACK_ALSO_MAX;
 use crate::mailbox::{AckOutcome, Attempt, Fetch, MailboxId, MailboxStore, StoreError, StoredMessage};
+use crate::neighbours::Taken;
 use crate::presence::Bell;
 use crate::session::{Done, Elsewhere, Event, Found, SessionId};
 
@@ -19,17 +20,25 @@ type Work<T> = Option<Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>
 #[derive(Default)]
 pub(super) struct Works {
     reading: Work<Vec<StoredMessage>>,
-    offering: Work<Vec<Attempt>>,
+    offering: Work<Offering>,
     acking: Work<AckOutcome>,
     burying: Work<()>,
     checking: Work<bool>,
+}
+
+/// What became of messages that were to be offered.
+pub(super) struct Offering {
+    /// In the hands of other processes.
+    taken: Vec<Taken>,
+    /// Those of the others.
+    attempts: Vec<Attempt>,
 }
 
 /// What has come back.
 pub(super) enum Came {
     Woken,
     Read(Result<Vec<StoredMessage>, StoreError>),
-    Offered(Result<Vec<Attempt>, StoreError>),
+    Offered(Result<Offering, StoreError>),
     Acked(Result<AckOutcome, StoreError>),
     Buried(Result<(), StoreError>),
     Checked(Result<bool, StoreError>),
@@ -54,17 +63,38 @@ impl Works {
         self.acking.is_some() || self.burying.is_some() || self.checking.is_some()
     }
 
-    pub(super) fn offer(&mut self, inbox: &Inbox, mailbox: MailboxId, seqs: Vec<u64>, session: SessionId) {
-        let store = Arc::clone(&inbox.store);
+    /// Counts the offers of messages; of those for a session that shares, after they were claimed.
+    pub(super) fn offer(
+        &mut self,
+        inbox: &Inbox,
+        mailbox: MailboxId,
+        mut seqs: Vec<u64>,
+        (session, share): (SessionId, bool),
+    ) {
+        let inbox = inbox.clone();
         self.offering = Some(Box::pin(async move {
-            store.offer(&mailbox, &seqs, session.as_u64()).await
+            let mut taken = Vec::new();
+            if share {
+                taken = inbox.presence.claim(&mailbox, &seqs).await;
+                seqs.retain(|seq| !is_among(&taken, *seq));
+            }
+            let attempts = if seqs.is_empty() {
+                Vec::new()
+            } else {
+                inbox.store.offer(&mailbox, &seqs, session.as_u64()).await?
+            };
+            Ok(Offering { taken, attempts })
         }));
     }
 
     pub(super) fn ack(&mut self, inbox: &Inbox, mailbox: MailboxId, upto: u64, also: Vec<u64>) {
-        let (store, now) = (Arc::clone(&inbox.store), inbox.clock.now());
+        let (inbox, now) = (inbox.clone(), inbox.clock.now());
         self.acking = Some(Box::pin(async move {
-            ack_all(&*store, &mailbox, upto, &also, now).await
+            let outcome = ack_all(&*inbox.store, &mailbox, upto, &also, now).await?;
+            if let AckOutcome::Acked(acked) = &outcome {
+                inbox.presence.session_settled(&mailbox, upto, also, acked.floor);
+            }
+            Ok(outcome)
         }));
     }
 
@@ -126,7 +156,7 @@ impl Link {
                 self.failed("read", &error);
                 self.done(Done::FetchFailed);
             }
-            Came::Offered(Ok(attempts)) => self.offered(&attempts),
+            Came::Offered(Ok(offering)) => self.offered(&offering),
             Came::Offered(Err(error)) => {
                 self.failed("offer", &error);
                 let messages = std::mem::take(&mut self.in_hand);
@@ -151,8 +181,10 @@ impl Link {
         }
     }
 
-    fn offered(&mut self, attempts: &[Attempt]) {
-        let messages = std::mem::take(&mut self.in_hand);
+    fn offered(&mut self, offering: &Offering) {
+        let Offering { taken, attempts } = offering;
+        let mut messages = std::mem::take(&mut self.in_hand);
+        messages.retain(|message| !is_among(taken, message.seq));
         self.sending = messages.iter().map(|message| message.seq).collect();
         let items = messages.into_iter().zip(attempts).map(|(message, attempt)| Item {
             seq: message.seq,
@@ -161,6 +193,10 @@ impl Link {
             wire: message.wire,
         });
         self.out.extend(items.map(Output::Message));
+        if !taken.is_empty() {
+            let taken = taken.iter().map(|taken| (taken.seq, taken.hold));
+            self.done(Done::Taken(taken.collect()));
+        }
     }
 
     fn checked(&mut self, outcome: Result<bool, StoreError>) {
@@ -182,6 +218,10 @@ impl Link {
     fn failed(&self, what: &'static str, error: &StoreError) {
         tracing::warn!(agent.did = %self.owner, what, %error, "The store failed a session; it is tried again");
     }
+}
+
+fn is_among(taken: &[Taken], seq: u64) -> bool {
+    taken.iter().any(|taken| taken.seq == seq)
 }
 
 fn found(message: &StoredMessage) -> Found {

@@ -6,6 +6,7 @@ use futures_util::future::poll_immediate;
 
 use super::*;
 use crate::mailbox::{Epoch, Quota, Route, Status};
+use crate::presence::Joining;
 use crate::session::{Position, SessionId};
 
 #[tokio::test]
@@ -269,7 +270,12 @@ async fn many_retries_at_once_store_one() {
 async fn new_mail_wakes_its_reader_and_a_retry_does_not() {
     let bench = Bench::new();
     let (alice, bob) = (bench.agent("alice"), bench.agent("bob"));
-    let mut reading = bench.presence.attach(MailboxId::of(&bob.did)).read().unwrap();
+    let mut reading = bench
+        .presence
+        .attach(MailboxId::of(&bob.did))
+        .await
+        .read()
+        .unwrap();
     reading.look();
     assert!(poll_immediate(pin!(reading.changed())).await.is_none());
     let envelope = bench.envelope(&alice, &bob);
@@ -288,14 +294,21 @@ async fn a_connected_sender_hears_what_became_of_its_messages() {
         bench.agent("bob"),
         bench.direct_agent("carol"),
     );
-    let attached = bench.presence.attach(MailboxId::of(&alice.did));
+    let attached = bench.presence.attach(MailboxId::of(&alice.did)).await;
     let session = SessionId::from_random(1);
     let position = Position {
         epoch: Epoch::from_random(1),
         floor: 0,
         next_seq: 1,
     };
-    let (_bell, _effects) = attached.join(bench.clock.now(), session, false, 10, position);
+    let joining = Joining {
+        session,
+        share: false,
+        credit: 10,
+        position,
+        generation: 0,
+    };
+    let (_bell, _effects) = attached.join(bench.clock.now(), joining);
     for (to, status) in [(&bob, Status::Stored), (&carol, Status::Delivered)] {
         let envelope = bench.envelope(&alice, to);
         bench.send(&envelope).await.unwrap();

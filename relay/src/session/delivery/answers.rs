@@ -117,6 +117,12 @@ impl Delivery {
             Some(id)
         };
         self.open.set(seq, holder, Stage::Until(now + pause));
+        if pause.is_zero() {
+            self.open.free(seq);
+        } else if self.open.is_claimed(seq) {
+            let seqs = vec![seq];
+            effects.push(Effect::Release { seqs, after: pause });
+        }
         // A pause of nothing ends now.
         self.expire(now);
     }

@@ -1,13 +1,14 @@
 //! Towards the agent: what a session may be given next, and what becomes of a fetch.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::super::open::{Offer, Stage};
 use super::super::{Effect, Found, SessionId, Wanted};
 use super::{Asked, Delivery, Session};
 use crate::limits::{
-    ATTEMPTS_MAX, DELIVERY_BYTES_MAX, DELIVERY_MESSAGES_MAX, IN_FLIGHT_BYTES_MAX, PARKED_MAX,
-    REDELIVERY_SECS, SESSIONS_BEFORE_DEAD, STORE_PAUSE_SECS,
+    ATTEMPTS_MAX, CLAIM_LEAD_MILLIS, CLAIM_RETRY_MILLIS_MIN, DELIVERY_BYTES_MAX, DELIVERY_MESSAGES_MAX,
+    IN_FLIGHT_BYTES_MAX, PARKED_MAX, REDELIVERY_SECS, SESSIONS_BEFORE_DEAD, STORE_PAUSE_SECS,
 };
 
 /// The code of a dead letter that nobody rejected.
@@ -126,8 +127,8 @@ impl Delivery {
 
     fn next_new(&self, session: &Session) -> Option<(Asked, Effect)> {
         let window = self.open.window(session.id);
-        let is_new = self.scanned.saturating_add(1) < self.next_seq && self.open.parked() < PARKED_MAX;
-        if !is_new || !self.has_room(session, session.waits_for_bytes) {
+        let is_new = self.scanned.saturating_add(1) < self.next_seq || self.followed < self.hints;
+        if !is_new || self.open.parked() >= PARKED_MAX || !self.has_room(session, session.waits_for_bytes) {
             return None;
         }
         let room = usize::try_from(session.credit.saturating_sub(window.messages)).unwrap_or(usize::MAX);
@@ -138,6 +139,7 @@ impl Delivery {
         let asked = Asked::Next {
             after: self.scanned,
             end: self.next_seq.saturating_sub(1),
+            hints: self.hints,
         };
         Some((
             asked,
@@ -171,7 +173,12 @@ impl Delivery {
         let seqs = match asked {
             // What was offered since did not get through: the search starts over there.
             Asked::Next { after, .. } if after > self.scanned => Vec::new(),
-            Asked::Next { end, .. } => self.fetched_new(now, id, found, end, effects),
+            Asked::Next { end, hints, .. } => {
+                if found.is_empty() {
+                    self.followed = self.followed.max(hints);
+                }
+                self.fetched_new(now, id, found, end, effects)
+            }
             Asked::Again { seqs } => self.fetched_again(now, id, found, &seqs, effects),
         };
         if let Some(last) = seqs.last() {
@@ -196,6 +203,7 @@ impl Delivery {
             self.scanned = self.scanned.max(end);
         }
         for message in found {
+            self.next_seq = self.next_seq.max(message.seq.saturating_add(1));
             // What is not ahead was offered by another session of the agent in the meantime.
             if message.seq <= self.scanned {
                 continue;
@@ -279,22 +287,41 @@ impl Delivery {
             stage: Stage::Moving,
         };
         self.open.insert(message.seq, offer);
+        if self.session(id).is_some_and(|session| session.share) {
+            self.open.claim(message.seq);
+        }
+    }
+
+    /// Another process was faster: whoever has room asks again when that one's time is over, or it gives them back.
+    pub(super) fn taken(&mut self, now: Duration, id: SessionId, taken: &[(u64, Duration)]) {
+        for (seq, hold) in taken {
+            if self.is_moving(*seq, id) {
+                let pause = (*hold).max(Duration::from_millis(CLAIM_RETRY_MILLIS_MIN));
+                self.open.taken(*seq, now + pause);
+            }
+        }
     }
 
     /// The pause until the next offer begins when a message was sent, however long that took.
-    pub(super) fn sent(&mut self, now: Duration, id: SessionId, seqs: &[u64]) {
+    pub(super) fn sent(&mut self, now: Duration, id: SessionId, seqs: &[u64], effects: &mut Vec<Effect>) {
+        let mut claims = BTreeMap::<Duration, Vec<u64>>::new();
         for seq in seqs {
             let Some(offer) = self.open.get(*seq).copied() else {
                 continue;
             };
             if self.is_moving(*seq, id) {
-                self.open.set(
-                    *seq,
-                    Some(id),
-                    Stage::Until(now + redelivery_pause(offer.attempt)),
-                );
+                let pause = redelivery_pause(offer.attempt);
+                self.open.set(*seq, Some(id), Stage::Until(now + pause));
+                if self.open.is_claimed(*seq) {
+                    claims.entry(pause).or_default().push(*seq);
+                }
             }
         }
+        let lead = Duration::from_millis(CLAIM_LEAD_MILLIS);
+        effects.extend(claims.into_iter().map(|(pause, seqs)| Effect::Release {
+            seqs,
+            after: pause.saturating_sub(lead),
+        }));
     }
 
     /// To the dead letters. If that fails the message comes up again after the first pause.

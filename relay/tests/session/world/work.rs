@@ -193,6 +193,7 @@ impl World {
                         side.held.clear();
                     }
                 }
+                Effect::Release { seqs, .. } => assert!(!seqs.is_empty(), "nothing is released"),
                 own_effect => {
                     let session = own.expect("an effect without a session");
                     self.take(session, own_effect);
@@ -228,7 +229,7 @@ impl World {
                 side.acked.push(told);
             }
             Effect::Refused { .. } => side.refused += 1,
-            Effect::Wake(_) | Effect::Replaced(_) => {}
+            Effect::Wake(_) | Effect::Replaced(_) | Effect::Release { .. } => {}
         }
     }
 
