@@ -113,7 +113,7 @@ impl Inbox for Store {
     async fn record(&self, keys: &[MessageKey], now: Timestamp) -> Result<(), InboxError> {
         self.commit(|ledger| {
             keys.iter()
-                .any(|key| !ledger.inbox.seen(key) && ledger.inbox.record(key, now))
+                .fold(false, |changed, key| ledger.inbox.record(key, now) || changed)
         })
     }
 }

@@ -18,6 +18,7 @@ use crate::cli::{Cli, Command};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::words;
 
 /// How a command ends.
 pub(crate) type Outcome = Result<(), Failure>;
@@ -25,18 +26,23 @@ pub(crate) type Outcome = Result<(), Failure>;
 /// Runs the command that was asked for.
 pub(crate) async fn run(cli: Cli, output: Output) -> Outcome {
     let context = Context::new(cli.global, output);
-    match cli.command {
-        Command::Register(args) => register::run(&context, args).await,
-        Command::Resolve(args) => resolve::run(&context, args).await,
-        Command::Send(args) => send::run(&context, args).await,
-        Command::Listen(args) => listen::run(&context, args).await,
-        Command::Inbox(args) => inbox::run(&context, args).await,
-        Command::Status(args) => status::run(&context, args).await,
-        Command::Rotate(args) => rotate::run(&context, args).await,
-        Command::Whoami => whoami::run(&context),
-        Command::Dead(args) => dead::run(&context, args).await,
-        Command::Export(args) => export::run(&context, &args),
-        Command::Import(args) => import::run(&context, &args),
-        Command::Deactivate(args) => deactivate::run(&context, args).await,
+    let outcome = carry_out(&context, cli.command).await;
+    outcome.map_err(|failure| words::of_the_command(failure, context.hub_url().as_deref()))
+}
+
+async fn carry_out(context: &Context, command: Command) -> Outcome {
+    match command {
+        Command::Register(args) => register::run(context, args).await,
+        Command::Resolve(args) => resolve::run(context, args).await,
+        Command::Send(args) => send::run(context, args).await,
+        Command::Listen(args) => listen::run(context, args).await,
+        Command::Inbox(args) => inbox::run(context, args).await,
+        Command::Status(args) => status::run(context, args).await,
+        Command::Rotate(args) => rotate::run(context, args).await,
+        Command::Whoami => whoami::run(context),
+        Command::Dead(args) => dead::run(context, args).await,
+        Command::Export(args) => export::run(context, &args),
+        Command::Import(args) => import::run(context, &args),
+        Command::Deactivate(args) => deactivate::run(context, args).await,
     }
 }

@@ -72,12 +72,7 @@ impl Context {
 
     /// A client that may have no keys yet: for looking up, and for registering.
     pub(crate) fn client_without_keys(&self, file: Option<KeyFile>) -> Result<Client, Failure> {
-        let hub = self
-            .global
-            .hub
-            .clone()
-            .or_else(|| self.known_hub())
-            .ok_or_else(no_hub)?;
+        let hub = self.hub_url().ok_or_else(no_hub)?;
         let builder = Client::builder(hub).allow_http(self.global.allow_http);
         let builder = match file {
             Some(file) => builder.key_file(file)?,
@@ -86,10 +81,26 @@ impl Context {
         Ok(builder.build()?)
     }
 
-    /// The hub of an existing key file; it is written there in the clear.
-    fn known_hub(&self) -> Option<String> {
-        KeyFile::at(self.key_path().ok()?).hub().ok().flatten()
+    /// The hub that was named, or that of an existing key file, where it is written in the clear.
+    pub(crate) fn hub_url(&self) -> Option<String> {
+        let known = || KeyFile::at(self.key_path().ok()?).hub().ok().flatten();
+        self.global.hub.clone().or_else(known)
     }
+}
+
+/// Keys are never overwritten: a file that is to be written must not be there. `instead` says what to do.
+pub(crate) fn refuse_existing(file: &KeyFile, instead: &str) -> Result<(), Failure> {
+    if !file.exists() {
+        return Ok(());
+    }
+    let path = file.path().display();
+    let whose = file
+        .did()
+        .map(|did| format!(" and holds the keys of {}", did.handle()));
+    let whose = whose.unwrap_or_default();
+    Err(Failure::Other(format!(
+        "{path} exists already{whose}; keys are never overwritten: {instead}, or move this one away"
+    )))
 }
 
 /// From the environment, or from whoever sits there.

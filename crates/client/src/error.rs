@@ -76,6 +76,9 @@ pub enum Error {
     /// A hub URL that would send messages over an open line.
     #[error("{0}: plain http is for localhost only; use https, or allow it explicitly")]
     Insecure(String),
+    /// The keys that the client has are another agent's than the one that was to be registered.
+    #[error("these keys belong to {}; an agent of another name has keys of its own", .0.handle())]
+    KeysOfAnother(Did),
     /// The client has no keys, and the call needs them.
     #[error("this client has no keys: register first, or load a key file")]
     NoKeys,
@@ -111,6 +114,34 @@ impl Error {
             Self::Refused(problem) => Some(problem),
             Self::OutcomeUnknown { last, .. } => last.problem(),
             _ => None,
+        }
+    }
+
+    /// The error and its causes, in one line.
+    pub fn sentence(&self) -> String {
+        let mut sentence = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            let text = error.to_string();
+            // Some libraries repeat their cause in their own text.
+            if !sentence.contains(&text) {
+                sentence.push_str(": ");
+                sentence.push_str(&text);
+            }
+            cause = error.source();
+        }
+        sentence
+    }
+
+    /// Whether what was asked for may have been done although this is how it ended. A line that never opened and a hub
+    /// that is too busy leave no doubt.
+    pub(crate) fn leaves_doubt(&self) -> bool {
+        match self {
+            Self::Unreachable { source, .. } => !source
+                .downcast_ref::<reqwest::Error>()
+                .is_some_and(reqwest::Error::is_connect),
+            Self::Refused(problem) => problem.code != "rate_limited",
+            _ => true,
         }
     }
 
@@ -211,6 +242,12 @@ impl Problem {
         self.code.parse().ok()
     }
 
+    /// Whether the hub said this. A code `http_…` stands for an answer without a problem document: something before the
+    /// hub gave it, such as a proxy that has no hub to ask just now.
+    pub fn is_of_hub(&self) -> bool {
+        !self.code.starts_with("http_")
+    }
+
     /// Whether the same request may succeed later.
     pub fn is_transient(&self) -> bool {
         const CODES: [&str; 5] = [
@@ -220,7 +257,9 @@ impl Problem {
             "peer_failed",
             "internal",
         ];
-        CODES.contains(&self.code.as_str()) || matches!(self.status, 408 | 429 | 500 | 502 | 503 | 504)
+        CODES.contains(&self.code.as_str())
+            || matches!(self.status, 408 | 425 | 429 | 500 | 502 | 503 | 504)
+            || (self.status >= 500 && !self.is_of_hub())
     }
 }
 
@@ -348,5 +387,27 @@ mod tests {
         for code in ["id_reused", "mailbox_full", "signature_invalid", "expired"] {
             assert!(!Problem::new(code, "").is_transient(), "{code}");
         }
+        let at = |status, code: &str| Problem {
+            status,
+            ..Problem::new(code, "")
+        };
+        for status in [408, 425, 429, 500, 502, 503, 504, 520, 530] {
+            assert!(at(status, &format!("http_{status}")).is_transient(), "{status}");
+        }
+        for (status, code) in [(507, "mailbox_full"), (404, "http_404"), (301, "http_301")] {
+            assert!(!at(status, code).is_transient(), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let cause = std::io::Error::other("the cable is out");
+        let error = Error::unreachable("sending", cause);
+        assert_eq!(
+            error.sentence(),
+            "sending: the hub cannot be reached: the cable is out"
+        );
+        let file = Error::file("/x")(std::io::Error::other("no room"));
+        assert_eq!(file.sentence(), "/x: no room");
     }
 }

@@ -14,6 +14,9 @@ pub(crate) enum Failure {
     /// The machine could not do it.
     #[error(transparent)]
     Io(#[from] std::io::Error),
+    /// The program that is to be run for each message is gone.
+    #[error("{0}")]
+    ProgramGone(String),
     /// Something else went wrong.
     #[error("{0}")]
     Other(String),
@@ -39,18 +42,10 @@ impl Failure {
 
     /// The failure and its causes, in one line.
     pub(crate) fn sentence(&self) -> String {
-        let mut sentence = self.to_string();
-        let mut cause = std::error::Error::source(self);
-        while let Some(error) = cause {
-            let text = error.to_string();
-            // Some libraries repeat their cause in their own text.
-            if !sentence.contains(&text) {
-                sentence.push_str(": ");
-                sentence.push_str(&text);
-            }
-            cause = error.source();
+        match self {
+            Self::Client(error) => error.sentence(),
+            other => other.to_string(),
         }
-        sentence
     }
 }
 

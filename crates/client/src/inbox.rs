@@ -7,6 +7,13 @@
 //! * the sequence numbers above the floor that are processed already;
 //! * the ids of processed messages, for when the epoch changes and for a message that came by two routes.
 //!
+//! **A new epoch** means that the hub's store was restored or made anew, so a sequence number says nothing any more: the
+//! cursor starts again at the floor that the hub names under the new epoch, and what was processed before is known by
+//! its id alone. Ids outlive epochs: the newest [`IDS_MAX`](crate::limits::IDS_MAX) (65,536) of the last
+//! [`IDS_KEPT`](crate::limits::IDS_KEPT) (8 days) are remembered, whatever epoch they came in. So a restore repeats nothing
+//! as long as the backup is not older than that many messages to this agent, and mail is not kept at the hub for longer than
+//! 7 days, which is its default.
+//!
 //! **What is promised.** The listener asks [`Inbox::seen`] before it hands a message to the application and records
 //! it through [`Inbox::record`] before it acknowledges it. So:
 //!
@@ -81,14 +88,16 @@ pub trait Inbox: Send + Sync + Debug {
     /// The newest cursor: everything up to it is settled. `None` before the first session.
     async fn cursor(&self) -> Result<Option<Cursor>, InboxError>;
 
-    /// The mailbox speaks: it has this epoch, and everything up to `floor` is settled at the hub. A new epoch forgets
-    /// the sequence numbers of the old one and keeps the ids; a floor never goes back.
+    /// The mailbox speaks: it has this epoch, and everything up to `floor` is settled at the hub. Another epoch than the
+    /// current one forgets the sequence numbers and keeps the ids; within an epoch the floor never goes back, also where
+    /// a hub lost acknowledgements and names a lower one.
     async fn enter(&self, epoch: &str, floor: u64) -> Result<(), InboxError>;
 
     /// Whether the message was recorded: by its place in the current epoch, or by its id.
     async fn seen(&self, key: &MessageKey) -> Result<bool, InboxError>;
 
-    /// Records messages as processed, all or none. Durable when it returns.
+    /// Records messages as processed, all or none: the place in the current epoch, and in any case the id. Durable when
+    /// it returns.
     async fn record(&self, keys: &[MessageKey], now: Timestamp) -> Result<(), InboxError>;
 }
 

@@ -40,6 +40,10 @@ pub const TOKEN_LIFE_MIN: Duration = Duration::from_mins(1);
 /// See [`TOKEN_LIFE_MIN`].
 pub const TOKEN_LIFE_MAX: Duration = Duration::from_hours(24);
 
+/// Logins in a row that are tried when a hub does not know the challenge that it gave out: where several processes
+/// answer at one address, the second may not know the first one's.
+pub const LOGIN_ATTEMPTS_MAX: u32 = 4;
+
 /// Messages in flight that a listener asks for by default (spec §6).
 pub const CREDIT_DEFAULT: u32 = 64;
 /// The largest credit that a listener asks for.
@@ -66,6 +70,8 @@ pub const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 pub const LINGER: Duration = Duration::from_secs(1);
 /// A session that lived this long counts as a success: the next reconnect starts at the shortest delay.
 pub const SESSION_STEADY: Duration = Duration::from_secs(5);
+/// Refused authentications in a row, without an open session in between, after which a listener gives up.
+pub const AUTH_FAILURES_MAX: u32 = 3;
 /// The longest pause, in seconds, that a message handed back is kept away.
 pub const NAK_SECS_MAX: u64 = 300;
 
@@ -74,10 +80,12 @@ pub const SEALING_KEYS_KEPT_MAX: usize = 16;
 /// A key file is refused above this size, in bytes.
 pub const KEY_FILE_BYTES_MAX: u64 = 256 * 1024;
 
-/// How long the ids of processed messages are kept. Spec §5 needs 20 minutes; a mailbox that was restored from a
-/// backup offers again what is up to seven days old, so the default covers the retention of a mailbox.
+/// How long the ids of processed messages are kept, whatever epoch they were processed in. Spec §5 needs 20 minutes; a
+/// mailbox that was restored from a backup offers again what is up to seven days old, so this covers the retention
+/// of a mailbox.
 pub const IDS_KEPT: Duration = Duration::from_hours(8 * 24);
-/// Ids kept at most, the newest.
+/// Ids kept at most, the newest of all epochs together; about 5 MiB of memory. A backup that is restored must not be
+/// older than so many messages of one agent, or what was open in it is processed twice.
 pub const IDS_MAX: usize = 65_536;
 /// Records in an inbox log before it is folded into a snapshot.
 pub const INBOX_LOG_RECORDS_MAX: u64 = 8192;

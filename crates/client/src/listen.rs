@@ -158,13 +158,13 @@ impl Listener {
             self.acker.ack_place(&key).await?;
             return Ok(None);
         }
-        // Offered again while the application works on it, perhaps under another place: it is settled when that is done.
-        if self.acker.is_open(&key.id) {
+        // Offered again while the application works on it, perhaps at another place: it is settled when that is done.
+        if self.acker.still_open(&key) {
             return Ok(None);
         }
         match judge(&self.client, offered, envelope).await? {
             Judged::Good(message) => {
-                self.acker.open(key.id);
+                self.acker.open(&key);
                 return Ok(Some(*message));
             }
             Judged::Bad(code) => {

@@ -39,7 +39,10 @@ pub(crate) async fn judge(client: &Client, offered: &Offered, envelope: Envelope
         Ok(Signed::No) => return Ok(Judged::Bad(SIGNATURE_INVALID)),
         Ok(Signed::AskLater) => return Ok(Judged::Later("its sender was looked up just now".to_owned())),
         Err(Error::Forked { .. }) => return Ok(Judged::Bad(HISTORY_FORKED)),
-        Err(error @ Error::Refused(_)) if !error.is_transient() => return Ok(Judged::Bad(SENDER_UNKNOWN)),
+        // A proxy that has no hub to ask does not make a sender unknown.
+        Err(Error::Refused(problem)) if problem.is_of_hub() && !problem.is_transient() => {
+            return Ok(Judged::Bad(SENDER_UNKNOWN));
+        }
         Err(error) => return Ok(Judged::Later(error.to_string())),
     }
     Ok(match open(client, &envelope).await? {

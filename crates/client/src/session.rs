@@ -3,4 +3,5 @@
 pub(crate) mod connection;
 pub(crate) mod frame;
 pub(crate) mod policy;
+mod progress;
 pub(crate) mod pump;

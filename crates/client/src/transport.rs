@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use reqwest::{Method, StatusCode, Url};
 use rustls::ClientConfig;
 use serde::de::DeserializeOwned;
@@ -147,11 +147,17 @@ impl Transport {
         let response = builder.send().await.map_err(|error| unreachable(doing, error))?;
         let status = response.status();
         let retry_after = retry_after_secs(&response);
+        let elsewhere = elsewhere(&response);
         let body = read_bounded(doing, response).await?;
         if status.is_success() {
             return Ok(Answer { doing, body });
         }
-        Err(Error::Refused(Box::new(problem(status, retry_after, &body))))
+        let mut problem = problem(status, retry_after, &body);
+        if let Some(url) = elsewhere.filter(|_| !problem.is_of_hub()) {
+            problem.detail =
+                format!("the address leads on to {url}, and a client goes nowhere by itself; name that one");
+        }
+        Err(Error::Refused(Box::new(problem)))
     }
 }
 
@@ -188,6 +194,16 @@ fn retry_after_secs(response: &reqwest::Response) -> Option<u64> {
         .trim()
         .parse()
         .ok()
+}
+
+/// Where a redirect leads, without path and query: often from http to https.
+fn elsewhere(response: &reqwest::Response) -> Option<String> {
+    if !response.status().is_redirection() {
+        return None;
+    }
+    let location = response.headers().get(LOCATION)?.to_str().ok()?;
+    let url = response.url().join(location).ok().filter(Url::has_host)?;
+    Some(url.origin().ascii_serialization())
 }
 
 /// A problem document, or what stands in for one where something before the hub answered.

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use aip_client::parse_agent;
-use aip_client::protocol::name::Did;
+use aip_client::protocol::error::ErrorCode;
+use aip_client::protocol::name::{Did, Domain, Name};
 
 /// Reads an agent: a handle, a DID, or the mail-like forms `alice@domain` and `@alice@domain` (spec §1: on the command
 /// line only).
@@ -14,7 +15,32 @@ pub(crate) fn agent(text: &str) -> Result<Did, String> {
         Some((name, domain)) if mail_like => format!("{name}#{domain}"),
         _ => text.to_owned(),
     };
-    parse_agent(&handle).map_err(|refusal| refusal.detail.into_owned())
+    parse_agent(&handle).map_err(|refusal| match refusal.code {
+        ErrorCode::HandleDomainMissing => {
+            format!("the domain is missing; write it as {text}#example.org or {text}@example.org")
+        }
+        _ => refusal.detail.into_owned(),
+    })
+}
+
+/// The name that an agent asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) name: Name,
+    /// Where a whole handle was given: it must be that of the hub.
+    pub(crate) domain: Option<Domain>,
+}
+
+/// Reads the name to register: alone, or as an agent of the hub is written.
+pub(crate) fn wanted(text: &str) -> Result<Wanted, String> {
+    let is_whole = text.contains(['#', '@', '%', ':']);
+    let agent = if is_whole { agent(text).map(Some) } else { Ok(None) };
+    let agent = agent.map_err(|why| format!("give the name alone, such as alice; as a handle: {why}"))?;
+    let name = Name::parse(agent.as_ref().map_or(text, Did::name));
+    Ok(Wanted {
+        name: name.map_err(|refusal| refusal.detail.into_owned())?,
+        domain: agent.as_ref().map(Did::domain),
+    })
 }
 
 /// Reads a span such as `90s`, `30m`, `1h`, `7d`, or plain seconds.
@@ -66,6 +92,37 @@ mod tests {
             "",
         ] {
             assert!(agent(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_missing_domain_is_explained_for_the_command_line() {
+        let said = agent("alice").unwrap_err();
+        assert!(
+            said.contains("alice#example.org") && !said.contains("%23"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_name_is_asked_for_alone_or_as_a_handle() {
+        let alone = wanted("Alice").unwrap();
+        assert_eq!((alone.name.as_str(), alone.domain), ("alice", None));
+        for text in [
+            "alice#localhost:1",
+            "alice%23localhost:1",
+            "@alice@localhost:1",
+            "did:aip:localhost%3A1:alice",
+        ] {
+            let whole = wanted(text).unwrap();
+            assert_eq!(
+                (whole.name.as_str(), whole.domain.unwrap().as_str()),
+                ("alice", "localhost:1"),
+                "{text}"
+            );
+        }
+        for text in ["", "-", "a b", "a..b", "alice#", "#x", "@alice", "a#b#c"] {
+            assert!(wanted(text).is_err(), "{text}");
         }
     }
 

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use aip_protocol::envelope::Envelope;
+use aip_protocol::error::ErrorCode;
 use aip_protocol::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::Client;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::inbox::{Cursor, Inbox, MessageKey};
 use crate::limits::{LONG_POLL_SLACK, REQUEST_TIMEOUT};
 use crate::message::{Content, Incoming};
@@ -145,12 +146,14 @@ impl Client {
             }
         }
         if !before.is_empty() {
-            self.ack_inbox(&page.epoch, page.floor, &before).await?;
+            self.ack_recorded(&page.epoch, page.floor, &before).await?;
         }
         Ok(fresh)
     }
 
-    /// Records messages as processed, then acknowledges them.
+    /// Records messages as processed, then acknowledges them. Once recorded they are not given again by
+    /// [`Client::poll`], also when this fails, or when the mailbox has got a new epoch meanwhile: the next poll
+    /// acknowledges them where they lie then.
     pub async fn settle(&self, inbox: &dyn Inbox, messages: &[Incoming]) -> Result<()> {
         let Some(first) = messages.first() else {
             return Ok(());
@@ -162,7 +165,20 @@ impl Client {
             .filter(|m| m.epoch == first.epoch)
             .map(|m| m.seq)
             .collect();
-        self.ack_inbox(&first.epoch, 0, &also).await
+        self.ack_recorded(&first.epoch, 0, &also).await
+    }
+
+    /// What is recorded and cannot be acknowledged at this place any more comes again, is known, and is settled then.
+    async fn ack_recorded(&self, epoch: &str, upto: u64, also: &[u64]) -> Result<()> {
+        let is_moved =
+            |error: &Error| error.is_code(ErrorCode::EpochChanged) || error.is_code(ErrorCode::CursorInvalid);
+        match self.ack_inbox(epoch, upto, also).await {
+            Err(error) if is_moved(&error) => {
+                tracing::debug!(%error, "recorded here, and to be settled later");
+                Ok(())
+            }
+            outcome => outcome,
+        }
     }
 
     /// Messages that could not be delivered, oldest first.

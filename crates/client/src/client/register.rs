@@ -29,13 +29,15 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Refused`] with `handle_taken`, `name_reserved`, `registration_closed`, `invite_required` and so on;
-    /// then a key file that this call made is removed again.
+    /// then a key file that this call made is removed again. [`Error::KeysOfAnother`] when the client has keys under
+    /// another name.
     pub async fn register(&self, name: &str, registration: Registration) -> Result<Resolved> {
         let _one_at_a_time = self.0.changing.lock().await;
         let name = Name::parse(name)?;
         let made = self.ensure_keys(&name).await?;
         let outcome = self.found(&name, &registration, made).await;
         if let (true, Err(Error::Refused(problem))) = (made, &outcome)
+            && problem.is_of_hub()
             && !problem.is_transient()
         {
             self.discard_keys()?;
@@ -68,11 +70,7 @@ impl Client {
     async fn found(&self, name: &Name, registration: &Registration, made: bool) -> Result<()> {
         let mut keys = AgentKeys::clone(&*self.keys()?);
         if keys.did().name() != name.as_str() {
-            let why = format!("these keys belong to {}, not to {name}", keys.did().handle());
-            return Err(Error::Unverified {
-                did: keys.did().clone(),
-                why,
-            });
+            return Err(Error::KeysOfAnother(keys.did().clone()));
         }
         if keys.pending.is_none() {
             if !made && self.is_registered(&keys).await? {

@@ -25,7 +25,8 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Refused`] when the hub said no, [`Error::OutcomeUnknown`] when the window ended without an answer,
-    /// [`Error::Invalid`] for a draft that no hub would take.
+    /// the error of the last attempt when none of them can have reached the hub, [`Error::Invalid`] for a draft that no
+    /// hub would take.
     pub async fn send(&self, draft: &Draft) -> Result<Sent> {
         // With the id fixed here, a message that has to be sealed again is still the same message.
         let draft = draft.clone().with_fixed_id(self.entropy());
@@ -38,7 +39,9 @@ impl Client {
                 if again.envelope().kid == sealed.envelope().kid {
                     Err(error)
                 } else {
-                    self.submit(&again).await
+                    self.submit(&again)
+                        .await
+                        .map_err(|error| after_sealing_again(&again, error))
                 }
             }
             outcome => outcome,
@@ -66,20 +69,22 @@ impl Client {
     /// Gives a sealed message to the hub: the same bytes, as often as it takes.
     pub async fn submit(&self, sealed: &SealedEnvelope) -> Result<Sent> {
         let ends_at = sealed.envelope().created_at + self.0.send_window;
-        let mut failures = 0;
+        let (mut failures, mut may_have_arrived) = (0, false);
         loop {
             let error = match self.submit_once(sealed).await {
                 Ok(sent) => return Ok(sent),
                 Err(error) => error,
             };
             if !error.is_transient() {
-                return Err(after_refusal(sealed, error, failures));
+                return Err(after_refusal(sealed, error, may_have_arrived));
             }
             failures += 1;
+            may_have_arrived |= error.leaves_doubt();
             if !self.pause(failures, &error, ends_at).await {
-                return Err(Error::OutcomeUnknown {
-                    id: sealed.id(),
-                    last: Box::new(error),
+                return Err(if may_have_arrived {
+                    unknown(sealed, error)
+                } else {
+                    error
                 });
             }
         }
@@ -194,9 +199,9 @@ impl Client {
             return false;
         }
         if failures == 1 {
-            tracing::warn!(%error, until = %ends_at, "the hub has not taken the message; trying again");
+            tracing::warn!(error = error.sentence(), until = %ends_at, "the hub has not taken the message; trying again");
         } else {
-            tracing::debug!(failures, %error, "trying again");
+            tracing::debug!(failures, error = error.sentence(), "trying again");
         }
         sleep(delay).await;
         true
@@ -211,14 +216,27 @@ impl Client {
 }
 
 /// A hub that says "too old" after an attempt whose outcome nobody knows has not said that it lacks the message.
-fn after_refusal(sealed: &SealedEnvelope, error: Error, failures: u32) -> Error {
-    if failures > 0 && error.is_code(ErrorCode::CreatedAtOutOfWindow) {
-        return Error::OutcomeUnknown {
-            id: sealed.id(),
-            last: Box::new(error),
-        };
+fn after_refusal(sealed: &SealedEnvelope, error: Error, may_have_arrived: bool) -> Error {
+    let is_too_late = error.is_code(ErrorCode::CreatedAtOutOfWindow) || error.is_code(ErrorCode::Expired);
+    if may_have_arrived && is_too_late {
+        return unknown(sealed, error);
     }
     error
+}
+
+/// Other bytes under our id: an earlier attempt with the old key has arrived after all, or the caller's own id is spent.
+fn after_sealing_again(sealed: &SealedEnvelope, error: Error) -> Error {
+    if error.is_code(ErrorCode::IdReused) {
+        return unknown(sealed, error);
+    }
+    error
+}
+
+fn unknown(sealed: &SealedEnvelope, last: Error) -> Error {
+    Error::OutcomeUnknown {
+        id: sealed.id(),
+        last: Box::new(last),
+    }
 }
 
 fn is_stale_key(error: &Error) -> bool {

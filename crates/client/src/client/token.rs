@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use super::Client;
 use crate::error::Result;
-use crate::limits::{TOKEN_LIFE_MAX, TOKEN_LIFE_MIN, TOKEN_RENEW_PERCENT};
+use crate::limits::{LOGIN_ATTEMPTS_MAX, TOKEN_LIFE_MAX, TOKEN_LIFE_MIN, TOKEN_RENEW_PERCENT};
 use crate::transport::{Answer, Request};
 use crate::wire::{ChallengeAnswer, TokenAnswer};
 
@@ -56,7 +56,20 @@ impl Client {
         }
     }
 
+    /// A challenge that the hub does not know any more, or that another of its processes gave out, is asked for anew.
     async fn log_in(&self) -> Result<Held> {
+        let mut attempt = 1;
+        loop {
+            match self.log_in_once().await {
+                Err(error) if error.is_code(ErrorCode::ChallengeInvalid) && attempt < LOGIN_ATTEMPTS_MAX => {
+                    attempt += 1;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn log_in_once(&self) -> Result<Held> {
         let keys = self.keys()?;
         let did = keys.did();
         let body = json!({"did": did}).to_string();

@@ -6,7 +6,7 @@ use aip_client::{Entropy, KeyFile};
 use serde_json::json;
 
 use super::Outcome;
-use crate::context::{Context, new_passphrase};
+use crate::context::{Context, new_passphrase, refuse_existing};
 use crate::output::note;
 
 #[derive(Debug, clap::Args)]
@@ -21,6 +21,7 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &Context, args: &Args) -> Outcome {
     let keys = context.key_file()?.load()?;
     let mut target = KeyFile::at(&args.file);
+    refuse_existing(&target, "name another file")?;
     if args.plain {
         note("warning: the file is not sealed; whoever gets it is the agent");
     } else {

@@ -6,7 +6,7 @@ use aip_client::{Entropy, KeyFile};
 use serde_json::json;
 
 use super::Outcome;
-use crate::context::{Context, new_passphrase, passphrase};
+use crate::context::{Context, new_passphrase, passphrase, refuse_existing};
 
 /// Two machines with the same keys are one agent: the second that listens takes over from the first.
 #[derive(Debug, clap::Args)]
@@ -19,13 +19,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Outcome {
+    let mut target = KeyFile::at(context.key_path()?);
+    refuse_existing(&target, "name another key file with --key or AIP_KEY")?;
     let mut source = KeyFile::at(&args.file);
     if source.is_sealed()? {
         let prompt = format!("Passphrase of {}: ", args.file.display());
         source = source.with_passphrase(passphrase(&prompt)?.as_str());
     }
     let keys = source.load()?;
-    let mut target = KeyFile::at(context.key_path()?);
     if args.passphrase {
         target = target.with_passphrase(new_passphrase()?.as_str());
     }

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use aip_client::{Error, Incoming, ListenOptions, Listener, OnReplaced};
 
+use exec::Handler;
+
 use super::Outcome;
 use super::show::{message_json, message_text};
 use crate::context::Context;
@@ -17,7 +19,7 @@ use crate::output::note;
 /// beside the key file, so that a message that is offered again is not seen again.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Run this with sh for each message. The body is its standard input; `AIP_FROM`, `AIP_TYPE`, `AIP_ID`,
+    /// Run this with sh for each message; its program must be there from the start. The body is its standard input; `AIP_FROM`, `AIP_TYPE`, `AIP_ID`,
     /// `AIP_SEQ`, `AIP_ATTEMPT`, `AIP_CONTENT_TYPE`, `AIP_THREAD` and `AIP_REPLY_TO` tell the rest. When it fails, the
     /// message comes again
     #[arg(long, value_name = "COMMAND")]
@@ -37,6 +39,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
+    let handler = match &args.exec {
+        Some(command) => Some(Handler::find(command).await.map_err(as_usage)?),
+        None => None,
+    };
     let client = context.client()?;
     let inbox = Arc::new(context.inbox()?);
     let options = ListenOptions {
@@ -51,32 +57,33 @@ pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
     };
     let mut stopped = stop::on_signal()?;
     let mut listener = client.listen(inbox, options);
-    let outcome = receive(context, &args, &mut listener, &mut stopped).await;
+    let outcome = receive(context, (handler, args.count), &mut listener, &mut stopped).await;
     listener.close().await;
     outcome
 }
 
 async fn receive(
     context: &Context,
-    args: &Args,
+    (handler, count): (Option<Handler<'_>>, Option<u64>),
     listener: &mut Listener,
     stopped: &mut stop::Stopped,
 ) -> Outcome {
-    let mut left = args.count.unwrap_or(u64::MAX);
+    let mut left = count.unwrap_or(u64::MAX);
     while left > 0 {
         let message = tokio::select! {
             message = listener.next() => message?,
             () = stopped.wait() => return Ok(()),
         };
         // A signal waits for the message in hand: it is either processed or it is not.
-        match handle(context, args, &message).await {
+        match handle(context, handler, &message).await {
             Ok(()) => {
                 listener.ack(&message).await?;
                 left -= 1;
             }
             Err(failure) => {
                 listener.nak(&message).await?;
-                if is_broken_pipe(&failure) {
+                if ends_it_all(&failure) {
+                    note(&format!("aip: message {} stays in the mailbox", message.seq));
                     return Err(failure);
                 }
                 note(&format!("aip: message {}: {}", message.seq, failure.sentence()));
@@ -86,20 +93,29 @@ async fn receive(
     Ok(())
 }
 
-async fn handle(context: &Context, args: &Args, message: &Incoming) -> Outcome {
-    match &args.exec {
-        Some(command) => exec::run(command, message).await,
+async fn handle(context: &Context, handler: Option<Handler<'_>>, message: &Incoming) -> Outcome {
+    match handler {
+        Some(handler) => handler.run(message).await,
         None => Ok(context
             .output
             .show(&message_json(message), &message_text(message))?),
     }
 }
 
-/// Nobody reads any more: going on would take messages and show them to no one.
-fn is_broken_pipe(failure: &Failure) -> bool {
+/// Nobody reads any more, or nobody is there to process: going on would take messages and spend their attempts. They wait
+/// in the mailbox instead.
+fn ends_it_all(failure: &Failure) -> bool {
     match failure {
         Failure::Io(error) => error.kind() == std::io::ErrorKind::BrokenPipe,
-        Failure::Client(Error::Closed) => true,
+        Failure::ProgramGone(_) | Failure::Client(Error::Closed) => true,
         _ => false,
+    }
+}
+
+/// At the start it is the command line that is wrong; later it is the machine.
+fn as_usage(failure: Failure) -> Failure {
+    match failure {
+        Failure::ProgramGone(why) => Failure::Usage(why),
+        other => other,
     }
 }

@@ -51,13 +51,25 @@ pub(super) fn message_text(message: &Incoming) -> String {
         .unwrap_or_default();
     let again = match message.attempt {
         0 | 1 => String::new(),
-        attempt => format!(" (offered for the {attempt}. time)"),
+        attempt => format!(" (offered for the {} time)", ordinal(attempt)),
     };
     let (seq, kind, from) = (message.seq, &message.kind, message.from.handle());
     format!(
         "#{seq} {kind} from {from}{thread}{again}\n{}",
         content_text(&message.content)
     )
+}
+
+/// 2nd, 3rd, 11th, 22nd.
+fn ordinal(number: u32) -> String {
+    let ending = match (number % 100, number % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        _ => "th",
+    };
+    format!("{number}{ending}")
 }
 
 /// Content for people.
@@ -88,4 +100,18 @@ pub(super) fn identity_line(identity: &Identity) -> String {
         times => format!("changed {times} times"),
     };
     format!("{} ({changes}, head {})", identity.did(), identity.head_hash())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinals_are_english() {
+        let said = [1, 2, 3, 4, 10, 11, 12, 13, 21, 22, 23, 101, 111, 112].map(ordinal);
+        assert_eq!(
+            said.join(" "),
+            "1st 2nd 3rd 4th 10th 11th 12th 13th 21st 22nd 23rd 101st 111th 112th"
+        );
+    }
 }

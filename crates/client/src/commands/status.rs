@@ -20,7 +20,9 @@ pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
     let client = context.client()?;
     let status = client.status(args.id, args.to.as_ref().map(Did::as_str)).await?;
     let value = serde_json::to_value(&status).map_err(std::io::Error::from)?;
-    let code = status.code.as_ref().map(|code| format!(" ({code})"));
+    // `expired` with the code `expired` says it once.
+    let code = status.code.as_ref().filter(|code| **code != status.status);
+    let code = code.map(|code| format!(" ({code})"));
     let to = status.to.as_ref().map(|to| format!(" for {}", to.handle()));
     let at = status.at.map(|at| format!(" at {at}"));
     let parts = [Some(format!("{} {}", status.id, status.status)), code, to, at];

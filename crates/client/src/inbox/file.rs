@@ -153,7 +153,7 @@ impl Inbox for FileInbox {
     async fn record(&self, keys: &[MessageKey], now: Timestamp) -> Result<(), InboxError> {
         let fresh: Vec<_> = {
             let state = self.state();
-            let fresh = keys.iter().filter(|key| !state.seen(key));
+            let fresh = keys.iter().filter(|key| !state.holds(key));
             fresh
                 .map(|key| (key.cursor.epoch.clone(), key.cursor.seq, IdText(key.id)))
                 .collect()

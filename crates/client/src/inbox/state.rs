@@ -53,6 +53,13 @@ impl InboxState {
         self.has_place(&key.cursor) || self.ids.contains_key(&key.id)
     }
 
+    /// Whether recording this would change nothing. A place below the floor may be settled by the hub's word alone, and
+    /// then the id is still to be remembered for the epochs to come.
+    pub(super) fn holds(&self, key: &MessageKey) -> bool {
+        let has_place = self.epoch.as_deref() != Some(&key.cursor.epoch) || self.has_place(&key.cursor);
+        has_place && self.ids.contains_key(&key.id)
+    }
+
     /// See [`super::Inbox::record`]. A place of another epoch than the current one is not kept, its id is.
     /// True when something changed.
     pub fn record(&mut self, key: &MessageKey, now: Timestamp) -> bool {
@@ -202,6 +209,28 @@ mod tests {
             "6 expired at the hub, 7 was processed here"
         );
         assert!(!state.enter("e", 3), "a floor never goes back");
+    }
+
+    #[test]
+    fn the_newest_ids_of_all_epochs_are_kept_up_to_the_bound() {
+        let mut state = InboxState::default();
+        let key = |epoch: &str, n: usize| MessageKey {
+            cursor: Cursor {
+                epoch: epoch.into(),
+                seq: n as u64 + 1,
+            },
+            id: (n as u128).to_be_bytes(),
+        };
+        state.enter("e", 0);
+        for n in 0..IDS_MAX {
+            state.record(&key("e", n), at(0));
+        }
+        state.enter("f", 0);
+        assert!((0..IDS_MAX).all(|n| state.seen(&key("f", n))));
+        state.record(&key("f", IDS_MAX), at(0));
+        assert_eq!((state.ids.len(), state.order.len()), (IDS_MAX, IDS_MAX));
+        assert!(!state.seen(&key("f", 0)), "the oldest made room");
+        assert!((1..=IDS_MAX).all(|n| state.seen(&key("f", n))));
     }
 
     #[test]

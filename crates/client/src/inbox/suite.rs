@@ -27,6 +27,8 @@ pub(super) async fn run<I: Inbox>(make: impl Fn() -> I) {
     a_new_epoch_dedups_by_id(&make()).await;
     a_late_record_of_an_old_epoch_keeps_the_id(&make()).await;
     recording_twice_is_once(&make()).await;
+    a_record_below_the_floor_keeps_the_id(&make()).await;
+    an_epoch_that_comes_back_starts_at_the_hubs_floor(&make()).await;
 }
 
 async fn starts_without_a_cursor(inbox: &dyn Inbox) {
@@ -122,4 +124,27 @@ async fn recording_twice_is_once(inbox: &dyn Inbox) {
         inbox.record(&[key("a", 1, 1)], now()).await.unwrap();
     }
     assert_eq!(inbox.cursor().await.unwrap().unwrap().seq, 1);
+}
+
+/// The hub's floor passed the message while the application worked on it: it ran out, or went to the dead letters.
+async fn a_record_below_the_floor_keeps_the_id(inbox: &dyn Inbox) {
+    inbox.enter("a", 0).await.unwrap();
+    inbox.enter("a", 3).await.unwrap();
+    inbox.record(&[key("a", 2, 2)], now()).await.unwrap();
+    inbox.enter("b", 0).await.unwrap();
+    assert!(inbox.seen(&key("b", 1, 2)).await.unwrap());
+}
+
+/// A process that has not heard of the restore yet answers between two that have.
+async fn an_epoch_that_comes_back_starts_at_the_hubs_floor(inbox: &dyn Inbox) {
+    inbox.enter("a", 0).await.unwrap();
+    inbox
+        .record(&[key("a", 1, 1), key("a", 2, 2)], now())
+        .await
+        .unwrap();
+    inbox.enter("b", 1).await.unwrap();
+    inbox.enter("a", 0).await.unwrap();
+    assert_eq!(inbox.cursor().await.unwrap().unwrap().seq, 0);
+    assert!(inbox.seen(&key("a", 2, 2)).await.unwrap(), "by its id");
+    assert!(!inbox.seen(&key("a", 3, 3)).await.unwrap());
 }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use aip_protocol::name::Did;
 use zeroize::Zeroizing;
 
 use super::saved::{FORMAT, SavedFile, Secrets};
@@ -66,6 +67,11 @@ impl KeyFile {
     /// Whether the file is sealed with a passphrase.
     pub fn is_sealed(&self) -> Result<bool, KeyFileError> {
         Ok(self.read()?.sealed.is_some())
+    }
+
+    /// Whose keys these are, which stands in the clear.
+    pub fn did(&self) -> Result<Did, KeyFileError> {
+        Ok(self.read()?.did)
     }
 
     /// The hub that the keys live at, which stands in the clear.

@@ -1,6 +1,6 @@
 //! Settling messages: recorded first, acknowledged after.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{mpsc, oneshot};
@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use crate::backoff::nak_secs;
 use crate::client::Client;
 use crate::error::{Error, Result};
-use crate::inbox::{Inbox, MessageKey};
+use crate::inbox::{Cursor, Inbox, MessageKey};
 use crate::limits::{NAK_SECS_MAX, SOCKET_SEND_TIMEOUT};
 use crate::message::{Incoming, SealedEnvelope};
 use crate::session::frame::Offered;
@@ -22,8 +22,8 @@ pub struct Acker {
     pub(super) client: Client,
     pub(super) inbox: Arc<dyn Inbox>,
     pub(super) commands: mpsc::Sender<Command>,
-    /// Ids of messages that the application works on.
-    pub(super) open: Arc<Mutex<HashSet<[u8; 16]>>>,
+    /// Messages that the application works on: by id, where each was offered last.
+    pub(super) open: Arc<Mutex<HashMap<[u8; 16], Cursor>>>,
 }
 
 impl Acker {
@@ -38,7 +38,10 @@ impl Acker {
 
     /// The same for several at once, with one write.
     pub async fn ack_all(&self, messages: &[Incoming]) -> Result<()> {
-        let keys: Vec<MessageKey> = messages.iter().map(Incoming::key).collect();
+        let keys: Vec<MessageKey> = messages
+            .iter()
+            .map(|message| self.newest_place(message))
+            .collect();
         self.inbox.record(&keys, self.client.now()).await?;
         for key in &keys {
             self.close(&key.id);
@@ -54,14 +57,14 @@ impl Acker {
 
     /// The same with a pause of the caller's own, at most 5 minutes.
     pub async fn nak_after(&self, message: &Incoming, retry_after_secs: u64) -> Result<()> {
-        let key = message.key();
+        let key = self.newest_place(message);
         self.close(&key.id);
         self.nak_place(&key, retry_after_secs.min(NAK_SECS_MAX)).await
     }
 
     /// The message never can be processed: to the dead letters, with this code, and the sender learns it.
     pub async fn reject(&self, message: &Incoming, code: &str) -> Result<()> {
-        let key = message.key();
+        let key = self.newest_place(message);
         self.close(&key.id);
         let (epoch, seq) = (key.cursor.epoch, key.cursor.seq);
         self.tell(Command::Reject {
@@ -90,19 +93,31 @@ impl Acker {
     }
 
     /// Marks a message as worked on.
-    pub(super) fn open(&self, id: [u8; 16]) {
-        self.worked_on().insert(id);
+    pub(super) fn open(&self, key: &MessageKey) {
+        self.worked_on().insert(key.id, key.cursor.clone());
     }
 
-    pub(super) fn is_open(&self, id: &[u8; 16]) -> bool {
-        self.worked_on().contains(id)
+    /// Whether the message is worked on. If so, this is where it lies now: that is the place to settle.
+    pub(super) fn still_open(&self, key: &MessageKey) -> bool {
+        let mut worked_on = self.worked_on();
+        let place = worked_on.get_mut(&key.id);
+        place.map(|place| place.clone_from(&key.cursor)).is_some()
+    }
+
+    /// The message may have been offered anew since it was handed over: in a new epoch, or after a redrive.
+    fn newest_place(&self, message: &Incoming) -> MessageKey {
+        let mut key = message.key();
+        if let Some(place) = self.worked_on().get(&key.id) {
+            key.cursor.clone_from(place);
+        }
+        key
     }
 
     pub(super) fn close(&self, id: &[u8; 16]) {
         self.worked_on().remove(id);
     }
 
-    fn worked_on(&self) -> MutexGuard<'_, HashSet<[u8; 16]>> {
+    fn worked_on(&self) -> MutexGuard<'_, HashMap<[u8; 16], Cursor>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -202,7 +202,8 @@ fn refused_upgrade(response: &tungstenite::http::Response<Option<Vec<u8>>>) -> E
         .headers()
         .get("retry-after")
         .and_then(|value| value.to_str().ok());
-    problem.retry_after_secs = retry_after.and_then(|text| text.trim().parse().ok());
+    let retry_after = retry_after.and_then(|text| text.trim().parse().ok());
+    problem.retry_after_secs = retry_after.or(problem.retry_after_secs);
     Error::Refused(Box::new(problem))
 }
 

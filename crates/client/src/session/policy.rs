@@ -6,10 +6,7 @@ use std::time::Duration;
 use crate::backoff::Backoff;
 use crate::entropy::Entropy;
 use crate::error::{Error, Problem};
-use crate::limits::SESSION_STEADY;
-
-/// Refused authentications in a row after which the listener gives up.
-const AUTH_FAILURES_MAX: u32 = 3;
+use crate::limits::{AUTH_FAILURES_MAX, SESSION_STEADY};
 
 /// How a session ended.
 #[derive(Debug)]
@@ -22,15 +19,18 @@ pub(crate) enum End {
     Closed(u16),
     /// The line broke, or the hub fell silent.
     Broken(String),
+    /// The mailbox has another epoch than the session: its store was restored or made anew meanwhile.
+    Moved,
 }
 
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Done => f.write_str("done"),
-            Self::NotOpened(error) => write!(f, "not opened: {error}"),
+            Self::NotOpened(error) => f.write_str(&error.sentence()),
             Self::Closed(code) => write!(f, "closed with {code}"),
             Self::Broken(why) => write!(f, "broken: {why}"),
+            Self::Moved => f.write_str("the mailbox has a new epoch"),
         }
     }
 }
@@ -60,6 +60,8 @@ pub(crate) struct Reconnect {
     failures: u32,
     replaced: u32,
     auth_failures: u32,
+    /// Whether a session was ever open, so that the URL is known to be that of the hub.
+    has_opened: bool,
 }
 
 impl Reconnect {
@@ -70,6 +72,7 @@ impl Reconnect {
             failures: 0,
             replaced: 0,
             auth_failures: 0,
+            has_opened: false,
         }
     }
 
@@ -77,6 +80,7 @@ impl Reconnect {
     pub(crate) fn after(&mut self, end: End, lived: Duration, entropy: &Entropy) -> Next {
         let opened = !matches!(end, End::NotOpened(_));
         if opened {
+            self.has_opened = true;
             self.auth_failures = 0;
             if lived >= SESSION_STEADY {
                 (self.failures, self.replaced) = (0, 0);
@@ -94,7 +98,7 @@ impl Reconnect {
                 self.failures = self.failures.saturating_add(3);
                 self.wait(None, entropy)
             }
-            End::Closed(_) | End::Broken(_) => self.wait(None, entropy),
+            End::Closed(_) | End::Broken(_) | End::Moved => self.wait(None, entropy),
             End::NotOpened(error) => self.after_failure(error, entropy),
         }
     }
@@ -102,6 +106,10 @@ impl Reconnect {
     fn after_failure(&mut self, error: Error, entropy: &Entropy) -> Next {
         match &error {
             Error::Refused(problem) if problem.is_transient() => self.wait(error.retry_after(), entropy),
+            // A proxy that has no hub to ask answers as it likes: 404, 403, a redirect to a page that says sorry.
+            Error::Refused(problem) if self.has_opened && !problem.is_of_hub() => {
+                self.wait(error.retry_after(), entropy)
+            }
             Error::Refused(problem) if is_auth(problem) => self.after_auth_failure(error, entropy),
             Error::Unreachable { .. } | Error::Answer { .. } => self.wait(None, entropy),
             _ => Next::Stop(error),
@@ -238,6 +246,46 @@ mod tests {
             reconnect.after(refused("key_unknown"), SHORT, &entropy),
             Next::Stop(Error::Refused(_))
         ));
+    }
+
+    #[test]
+    fn a_hub_that_is_away_is_waited_for_for_ever_and_its_wish_is_honoured() {
+        let entropy = Entropy::system();
+        let mut reconnect = reconnect(OnReplaced::Stop);
+        for status in [502, 503, 504, 429, 520].into_iter().cycle().take(500) {
+            let mut problem = Problem::new(format!("http_{status}"), "");
+            (problem.status, problem.retry_after_secs) = (status, Some(7));
+            let next = reconnect.after(End::NotOpened(Error::Refused(Box::new(problem))), SHORT, &entropy);
+            let waits = delay(&next);
+            assert!(
+                waits >= Duration::from_secs(7) && waits <= Duration::from_secs(67),
+                "{waits:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_proxy_s_404_ends_a_listener_that_never_was_open_and_no_other() {
+        let entropy = Entropy::system();
+        let mut reconnect = reconnect(OnReplaced::Stop);
+        assert!(matches!(
+            reconnect.after(refused("http_404"), SHORT, &entropy),
+            Next::Stop(_)
+        ));
+        delay(&reconnect.after(End::Closed(1001), SHORT, &entropy));
+        for _ in 0..100 {
+            delay(&reconnect.after(refused("http_404"), SHORT, &entropy));
+        }
+        assert!(matches!(
+            reconnect.after(refused("sender_deactivated"), SHORT, &entropy),
+            Next::Stop(_)
+        ));
+    }
+
+    #[test]
+    fn a_mailbox_that_moved_is_opened_again() {
+        let next = reconnect(OnReplaced::Stop).after(End::Moved, SHORT, &Entropy::system());
+        assert!(delay(&next) <= Duration::from_secs(1));
     }
 
     #[test]

@@ -3,7 +3,6 @@
 //! The pump owns the socket. It never blocks on the application: a message that the listener has no room for stays in
 //! hand, and while it does nothing further is read, so the hub's credit and the socket's own window hold back the rest.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +12,9 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use super::connection::{Auth, Connection, Received};
 use super::frame::{AgentFrame, HubFrame, Offered};
 use super::policy::{End, Next, Reconnect};
+use super::progress::Progress;
 use crate::client::Client;
-use crate::error::{Error, Problem, Result};
+use crate::error::{Error, Result};
 use crate::inbox::Inbox;
 use crate::limits::{CLOSE_TIMEOUT, LINGER, PING_EVERY, SILENT_PINGS_MAX};
 use crate::wire::{MessageStatus, Sent};
@@ -87,20 +87,6 @@ pub(crate) struct Pump {
     pub(crate) state: watch::Sender<SessionState>,
 }
 
-/// What one session knows beyond its connection.
-#[derive(Debug, Default)]
-struct Progress {
-    /// The highest sequence number offered in this session, or the hub's floor.
-    offered: u64,
-    /// Ack frames that are not confirmed yet.
-    unconfirmed: u32,
-    /// Ping intervals without a sign of life.
-    silent: u32,
-    sends: HashMap<String, oneshot::Sender<Result<Sent>>>,
-    sent: u64,
-    closing: bool,
-}
-
 impl Pump {
     /// Runs until the listener is gone or closed, or until opening again makes no sense.
     pub(crate) async fn run(mut self) {
@@ -108,20 +94,20 @@ impl Pump {
         self.state.send_replace(SessionState::Closed);
         self.commands.close();
         if let Err(error) = ended {
-            tracing::warn!(%error, "the session is over");
+            tracing::debug!(%error, "the session is over");
             // A listener that is gone needs no word.
             drop(self.events.send(Event::Ended(error)).await);
         }
     }
 
     async fn keep_open(&mut self) -> Result<()> {
-        let mut session = 0;
+        let (mut session, mut is_away) = (0, false);
         loop {
             let opened_at = self.client.now();
             let end = match self.open().await {
                 Ok(Some(connection)) => {
                     session += 1;
-                    self.announce(&connection, session);
+                    self.announce(&connection, session, std::mem::take(&mut is_away));
                     let end = self.serve(connection).await?;
                     self.state.send_replace(SessionState::Connecting);
                     end
@@ -132,12 +118,18 @@ impl Pump {
             if matches!(end, End::Done) {
                 return Ok(());
             }
-            tracing::info!(%end, "the session is not open");
+            let ended = end.to_string();
             let lived = self.client.now().millis_since(opened_at);
             let lived = Duration::from_millis(u64::try_from(lived).unwrap_or_default());
             match self.reconnect.after(end, lived, self.client.entropy()) {
                 Next::Stop(error) => return Err(error),
                 Next::Wait { delay, reload_keys } => {
+                    // Said once for each time that the hub is away, however often it is tried.
+                    if std::mem::replace(&mut is_away, true) {
+                        tracing::debug!(why = ended, ?delay, "trying again");
+                    } else {
+                        tracing::warn!(why = ended, "the session is not open; trying again until it is");
+                    }
                     if reload_keys {
                         self.client.reload_keys().await?;
                     }
@@ -149,8 +141,13 @@ impl Pump {
         }
     }
 
-    fn announce(&self, connection: &Connection, session: u64) {
-        tracing::debug!(session, pending = connection.pending, "the session is open");
+    fn announce(&self, connection: &Connection, session: u64, was_away: bool) {
+        let pending = connection.pending;
+        if was_away {
+            tracing::info!(session, pending, "the session is open again");
+        } else {
+            tracing::debug!(session, pending, "the session is open");
+        }
         self.state.send_replace(SessionState::Connected {
             epoch: connection.epoch.clone(),
             floor: connection.floor,
@@ -220,10 +217,7 @@ impl Pump {
 
     /// One session, from `ready` to its end.
     async fn serve(&mut self, mut connection: Connection) -> Result<End> {
-        let mut progress = Progress {
-            offered: connection.floor,
-            ..Progress::default()
-        };
+        let mut progress = Progress::new(&connection.epoch, connection.floor);
         let mut held: Option<Event> = None;
         let mut ticks = interval(PING_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -271,7 +265,7 @@ impl Pump {
         loop {
             match next {
                 None => return Ok(Some(End::Done)),
-                Some(Command::Ack { epoch, seq }) if epoch == connection.epoch => acked.push(seq),
+                Some(Command::Ack { epoch, seq }) if epoch == progress.epoch => acked.push(seq),
                 // An older epoch has nothing to be acknowledged any more.
                 Some(Command::Ack { .. }) => {}
                 Some(Command::Close) => progress.closing = true,
@@ -290,27 +284,15 @@ impl Pump {
 
     async fn acknowledge(
         &self,
-        mut acked: Vec<u64>,
+        acked: Vec<u64>,
         connection: &mut Connection,
         progress: &mut Progress,
     ) -> Result<()> {
         let cursor = self.inbox.cursor().await?;
         let floor = cursor
-            .filter(|cursor| cursor.epoch == connection.epoch)
+            .filter(|cursor| cursor.epoch == progress.epoch)
             .map_or(0, |cursor| cursor.seq);
-        // A hub refuses an ack beyond what it offered, and our floor may be ahead of a session that has just begun.
-        let upto = floor.min(progress.offered);
-        acked.retain(|seq| *seq > upto);
-        acked.sort_unstable();
-        acked.dedup();
-        progress.unconfirmed += 1;
-        connection
-            .say(&AgentFrame::Ack {
-                epoch: connection.epoch.clone(),
-                upto,
-                also: acked,
-            })
-            .await
+        connection.say(&progress.acknowledgement(floor, acked)).await
     }
 
     async fn received(
@@ -323,21 +305,26 @@ impl Pump {
             Received::Alive | Received::Frame(HubFrame::Unknown) => {}
             Received::Closed(code) => return Ok(Some(End::Closed(code))),
             Received::Broken(why) => return Ok(Some(End::Broken(why))),
+            // One session has one epoch: where the mailbox has another one, `ready` of the next session says where it stands.
+            Received::Frame(HubFrame::Message(Offered { epoch, .. }) | HubFrame::Acked { epoch, .. })
+                if epoch != progress.epoch =>
+            {
+                return Ok(Some(End::Moved));
+            }
+            Received::Frame(HubFrame::Error(problem)) if problem.code == "epoch_changed" => {
+                return Ok(Some(End::Moved));
+            }
             Received::Frame(HubFrame::Message(offered)) => {
-                progress.offered = progress.offered.max(offered.seq);
+                progress.offered(offered.seq);
                 *held = Some(Event::Message(offered));
             }
             Received::Frame(HubFrame::Acked { epoch, floor }) => {
-                progress.unconfirmed = progress.unconfirmed.saturating_sub(1);
+                progress.confirmed(floor);
                 self.inbox.enter(&epoch, floor).await?;
             }
-            Received::Frame(HubFrame::Sent { reference, outcome }) => {
-                if let Some(answer) = progress.sends.remove(&reference) {
-                    drop(answer.send(outcome.map_err(|problem| Error::Refused(Box::new(problem)))));
-                }
-            }
+            Received::Frame(HubFrame::Sent { reference, outcome }) => progress.answered(&reference, outcome),
             Received::Frame(HubFrame::Status(status)) => drop(self.statuses.send(status)),
-            Received::Frame(HubFrame::Error(problem)) => complained(&problem, progress),
+            Received::Frame(HubFrame::Error(problem)) => progress.refused(&problem),
             Received::Frame(HubFrame::Challenge { .. } | HubFrame::Ready { .. }) => {
                 return Ok(Some(End::Broken(
                     "a frame of the handshake came out of turn".to_owned(),
@@ -354,9 +341,10 @@ impl Pump {
             return;
         }
         let confirmed = async {
-            while progress.unconfirmed > 0 {
+            while !progress.is_confirmed() {
                 match connection.receive().await {
-                    Received::Frame(HubFrame::Acked { .. }) => progress.unconfirmed -= 1,
+                    Received::Frame(HubFrame::Acked { floor, .. }) => progress.confirmed(floor),
+                    Received::Frame(HubFrame::Error(problem)) => progress.refused(&problem),
                     Received::Closed(_) | Received::Broken(_) => break,
                     Received::Frame(_) | Received::Alive => {}
                 }
@@ -373,35 +361,19 @@ async fn say(command: Command, connection: &mut Connection, progress: &mut Progr
             epoch,
             seq,
             retry_after_secs,
-        } => AgentFrame::Nak {
+        } if progress.may_name(&epoch, seq) => AgentFrame::Nak {
             epoch,
             seq,
             retry_after_secs,
         },
-        Command::Reject { epoch, seq, code } => AgentFrame::Reject { epoch, seq, code },
-        Command::Send { envelope, answer } => {
-            progress.sends.retain(|_, waiting| !waiting.is_closed());
-            progress.sent += 1;
-            let reference = progress.sent.to_string();
-            progress.sends.insert(reference.clone(), answer);
-            AgentFrame::Send { reference, envelope }
+        Command::Reject { epoch, seq, code } if progress.may_name(&epoch, seq) => {
+            AgentFrame::Reject { epoch, seq, code }
         }
-        Command::Ack { .. } | Command::Close => return Ok(()),
+        Command::Send { envelope, answer } => progress.send(envelope, answer),
+        // A place that means nothing in this session, or not yet.
+        Command::Nak { .. } | Command::Reject { .. } | Command::Ack { .. } | Command::Close => return Ok(()),
     };
-    if let AgentFrame::Nak { epoch, .. } | AgentFrame::Reject { epoch, .. } = &frame
-        && *epoch != connection.epoch
-    {
-        return Ok(());
-    }
     connection.say(&frame).await
-}
-
-/// The hub refused a frame, and changed nothing. An ack that it refused is not confirmed later.
-fn complained(problem: &Problem, progress: &mut Progress) {
-    tracing::warn!(code = %problem.code, "the hub refused a frame");
-    if problem.code == "cursor_invalid" {
-        progress.unconfirmed = progress.unconfirmed.saturating_sub(1);
-    }
 }
 
 async fn tick(connection: &mut Connection, progress: &mut Progress) -> Result<Option<End>> {

@@ -50,6 +50,14 @@ pub(crate) struct State {
     challenges: u64,
     /// Closes the session that is open with this code.
     pub(crate) kick: Option<u16>,
+    /// How the next upgrades to WebSocket go wrong.
+    pub(crate) upgrades: VecDeque<Fault>,
+    /// How often an upgrade was asked for.
+    pub(crate) upgrades_asked: usize,
+    /// With which codes the next envelopes that come over a socket are refused.
+    pub(crate) refuse_sends: VecDeque<&'static str>,
+    /// What a status says beside the id.
+    pub(crate) status: Option<Value>,
 }
 
 /// The hub.
@@ -142,6 +150,21 @@ impl FakeHub {
         self.changed.notify_waiters();
     }
 
+    /// The same while the session stays open: it does not hear of it before it says something of the old epoch.
+    pub(crate) fn restore_behind_the_session(&self) {
+        for mailbox in self.state().mailboxes.values_mut() {
+            mailbox.restore();
+        }
+    }
+
+    /// Loses every acknowledgement, in the same epoch, and ends the session.
+    pub(crate) fn lose_acks(&self) {
+        for mailbox in self.state().mailboxes.values_mut() {
+            mailbox.lose_acks();
+        }
+        self.kick(1001);
+    }
+
     /// Closes the open session with this code.
     pub(crate) fn kick(&self, code: u16) {
         self.state().kick = Some(code);
@@ -153,7 +176,16 @@ impl FakeHub {
         // A short first packet would be mistaken; clients on loopback send their request line in one.
         let length = stream.peek(&mut start).await.unwrap_or(0);
         if start[..length].starts_with(b"GET /api/v1/agents/connect") {
-            socket::serve(self, stream).await;
+            let fault = {
+                let mut state = self.state();
+                state.upgrades_asked += 1;
+                state.upgrades.pop_front()
+            };
+            match fault {
+                None => socket::serve(self, stream).await,
+                Some(Fault::Answer(status, body)) => http::refuse(stream, status, &body).await,
+                Some(Fault::HangUp | Fault::LoseAnswer) => {}
+            }
         } else {
             http::serve(self, stream).await;
         }
@@ -197,11 +229,18 @@ impl FakeHub {
             ("POST", ["api", "v1", "messages"]) => self.messages(body),
             ("POST", ["api", "v1", "auth", "challenge"]) => (200, json!({"challenge": self.challenge()})),
             ("POST", ["api", "v1", "auth", "token"]) => self.token(),
-            ("GET", ["api", "v1", "messages", id, "status"]) => (200, json!({"id": id, "status": "stored"})),
+            ("GET", ["api", "v1", "messages", id, "status"]) => (200, self.status(id)),
             ("GET", ["api", "v1", "inbox"]) => self.state().mailboxes.entry("bob".into()).or_default().page(),
             ("POST", ["api", "v1", "inbox", "ack"]) => self.ack(body),
             _ => problem(404, "not_found"),
         }
+    }
+
+    fn status(&self, id: &str) -> Value {
+        let status = self.state().status.clone();
+        let mut status = status.unwrap_or_else(|| json!({"status": "stored"}));
+        status["id"] = id.into();
+        status
     }
 
     fn challenge(&self) -> String {
@@ -227,6 +266,9 @@ impl FakeHub {
         let body: Value = serde_json::from_slice(body).unwrap();
         let mut state = self.state();
         let mailbox = state.mailboxes.entry("bob".into()).or_default();
+        if body["epoch"] != mailbox.epoch() {
+            return problem(409, "epoch_changed");
+        }
         mailbox.ack(body["upto"].as_u64().unwrap(), &seqs(&body["also"]));
         (200, json!({"epoch": mailbox.epoch(), "floor": mailbox.floor()}))
     }

@@ -2,7 +2,11 @@
 //! The same library against the real hub is tested in the workspace's own tests.
 
 #[cfg(test)]
+mod aip;
+#[cfg(test)]
 mod command;
+#[cfg(test)]
+mod exec;
 #[cfg(test)]
 mod fake;
 #[cfg(test)]
@@ -12,6 +16,10 @@ mod login;
 #[cfg(test)]
 mod receive;
 #[cfg(test)]
+mod restarts;
+#[cfg(test)]
 mod send;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod words;

@@ -7,40 +7,15 @@ use aip_client::protocol::clock::Clock as _;
 use aip_client::protocol::envelope::EnvelopeDraft;
 use aip_client::protocol::multikey::{OpeningKey, SigningKey};
 use aip_client::{
-    AgentKeys, Client, Content, Draft, Entropy, Error, Inbox, ListenOptions, Listener, OnReplaced,
-    Registration, Rotation, SealedEnvelope, SessionState, SystemClock, parse_agent,
+    AgentKeys, Content, Draft, Entropy, Error, Inbox, ListenOptions, OnReplaced, Registration, Rotation,
+    SealedEnvelope, SessionState, SystemClock, parse_agent,
 };
 use serde_json::Value;
 
 use crate::fake::FakeHub;
-use crate::support::{agent, builder, eventually, listen, next, nothing_before_marker, options, within};
-
-async fn two(hub: &FakeHub) -> (Client, Client) {
-    (agent(hub, "alice").await, agent(hub, "bob").await)
-}
-
-async fn send(hub: &FakeHub, alice: &Client, texts: impl IntoIterator<Item = usize>) {
-    for text in texts {
-        alice
-            .send(&Draft::text(format!("bob#{}", hub.domain), text.to_string()))
-            .await
-            .unwrap();
-    }
-}
-
-async fn take(listener: &mut Listener, count: usize) -> Vec<String> {
-    let mut texts = Vec::new();
-    for _ in 0..count {
-        let message = next(listener).await;
-        texts.push(message.content.as_text().unwrap().to_owned());
-        listener.ack(&message).await.unwrap();
-    }
-    texts
-}
-
-fn texts(range: std::ops::Range<usize>) -> Vec<String> {
-    range.map(|n| n.to_string()).collect()
-}
+use crate::support::{
+    agent, builder, eventually, listen, next, nothing_before_marker, options, send, take, texts, two, within,
+};
 
 #[tokio::test]
 async fn a_message_arrives_verified_opened_and_is_acknowledged() {

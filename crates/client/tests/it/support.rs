@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aip_client::inbox::MemoryInbox;
-use aip_client::{Backoff, Client, ClientBuilder, Incoming, ListenOptions, Listener, Registration};
+use aip_client::{Backoff, Client, ClientBuilder, Draft, Incoming, ListenOptions, Listener, Registration};
 
 use crate::fake::FakeHub;
 
@@ -66,7 +66,38 @@ pub(crate) async fn eventually(what: &str, so: impl Fn() -> bool) {
 pub(crate) async fn nothing_before_marker(hub: &FakeHub, listener: &mut Listener, name: &str) {
     let marker = agent(hub, "marker").await;
     let to = format!("{name}#{}", hub.domain);
-    marker.send(&aip_client::Draft::text(to, "marker")).await.unwrap();
+    marker.send(&Draft::text(to, "marker")).await.unwrap();
     let message = next(listener).await;
     assert_eq!(message.content.as_text(), Some("marker"));
+}
+
+/// Alice, who writes, and bob, who listens.
+pub(crate) async fn two(hub: &FakeHub) -> (Client, Client) {
+    (agent(hub, "alice").await, agent(hub, "bob").await)
+}
+
+/// From alice to bob: these numbers, one message each.
+pub(crate) async fn send(hub: &FakeHub, alice: &Client, texts: impl IntoIterator<Item = usize>) {
+    for text in texts {
+        alice
+            .send(&Draft::text(format!("bob#{}", hub.domain), text.to_string()))
+            .await
+            .unwrap();
+    }
+}
+
+/// Takes so many messages, and acknowledges them; what they said.
+pub(crate) async fn take(listener: &mut Listener, count: usize) -> Vec<String> {
+    let mut texts = Vec::new();
+    for _ in 0..count {
+        let message = next(listener).await;
+        texts.push(message.content.as_text().unwrap().to_owned());
+        listener.ack(&message).await.unwrap();
+    }
+    texts
+}
+
+/// What [`take`] gives for these numbers.
+pub(crate) fn texts(range: std::ops::Range<usize>) -> Vec<String> {
+    range.map(|n| n.to_string()).collect()
 }

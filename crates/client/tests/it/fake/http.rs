@@ -1,5 +1,6 @@
 //! As much HTTP/1.1 as the tests need: one request, one answer, the line closed.
 
+use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -15,14 +16,30 @@ pub(super) async fn serve(hub: FakeHub, mut stream: TcpStream) {
     let Some((status, answer)) = hub.handle(method, path, &body) else {
         return;
     };
+    answer_with(&mut stream, status, &answer).await;
+}
+
+/// The answer to a request that is read and not looked at.
+pub(super) async fn refuse(mut stream: TcpStream, status: u16, answer: &Value) {
+    if read(&mut stream).await.is_some() {
+        answer_with(&mut stream, status, answer).await;
+    }
+}
+
+/// `retry_after_s` and `location` become headers as well. What is no object stands for the page of a proxy.
+async fn answer_with(stream: &mut TcpStream, status: u16, answer: &Value) {
     let retry_after = match answer["retry_after_s"].as_u64() {
         Some(secs) => format!("Retry-After: {secs}\r\n"),
+        None => String::new(),
+    };
+    let location = match answer["location"].as_str() {
+        Some(url) => format!("Location: {url}\r\n"),
         None => String::new(),
     };
     let answer = answer.to_string();
     let length = answer.len();
     let head = format!(
-        "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n{retry_after}\r\n"
+        "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n{retry_after}{location}\r\n"
     );
     drop(stream.write_all((head + &answer).as_bytes()).await);
     drop(stream.shutdown().await);

@@ -42,6 +42,19 @@ impl Mailbox {
         self.generation += 1;
         self.settled.clear();
         self.messages.reverse();
+        for message in &mut self.messages {
+            message.attempts = 0;
+        }
+    }
+
+    /// Everything is open again, in the same epoch.
+    pub(crate) fn lose_acks(&mut self) {
+        self.settled.clear();
+    }
+
+    /// Loses the newest messages, as a backup from before them does.
+    pub(crate) fn forget_newest(&mut self, count: usize) {
+        self.messages.truncate(self.messages.len() - count);
     }
 
     pub(crate) fn seq_of(&self, id: &str) -> Option<u64> {

@@ -51,6 +51,10 @@ pub(super) async fn serve(hub: FakeHub, stream: TcpStream) {
         let hub = session.hub.clone();
         let changed = hub.changed.notified();
         let kick = session.hub.state().kick.take();
+        // Not a close code, but the line itself: the process died.
+        if kick == Some(0) {
+            return;
+        }
         if let Some(code) = kick {
             let frame = CloseFrame {
                 code: code.into(),
@@ -162,6 +166,7 @@ impl Session {
         self.hub.state().frames.push(frame.clone());
         match frame["t"].as_str().unwrap() {
             "ack" => self.ack(frame),
+            "nak" | "reject" if self.is_foreign(frame) => Self::epoch_changed(),
             // Offered again at once: the tests do not wait for clocks.
             "nak" => {
                 self.in_flight.remove(&frame["seq"].as_u64().unwrap());
@@ -178,6 +183,9 @@ impl Session {
                     .ack(0, &[seq]);
                 Vec::new()
             }
+            "send" if let Some(code) = self.refused_send() => {
+                vec![json!({"t": "sent", "ref": frame["ref"], "code": code, "detail": "as scripted"})]
+            }
             "send" => {
                 let (_, mut answer) = self.hub.accept(frame["envelope"].to_string().as_bytes());
                 answer["t"] = "sent".into();
@@ -189,7 +197,23 @@ impl Session {
         }
     }
 
+    fn refused_send(&self) -> Option<&'static str> {
+        self.hub.state().refuse_sends.pop_front()
+    }
+
+    /// Whether the frame speaks of another epoch than the mailbox has now.
+    fn is_foreign(&self, frame: &Value) -> bool {
+        frame["epoch"] != self.hub.state().mailboxes[&self.name].epoch()
+    }
+
+    fn epoch_changed() -> Vec<Value> {
+        vec![json!({"t": "error", "code": "epoch_changed", "detail": "Connect again."})]
+    }
+
     fn ack(&mut self, frame: &Value) -> Vec<Value> {
+        if self.is_foreign(frame) {
+            return Self::epoch_changed();
+        }
         let (upto, also) = (frame["upto"].as_u64().unwrap(), seqs(&frame["also"]));
         let mut state = self.hub.state();
         let forget = state.forget_acks;

@@ -1,0 +1,193 @@
+//! What the command says where people stumble: in flags and names, not in headers and percent signs.
+
+use aip_client::Draft;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use crate::aip::Aip;
+use crate::fake::{FakeHub, Fault};
+use crate::support::agent;
+
+#[tokio::test]
+async fn an_invite_is_asked_for_by_its_flag() {
+    let hub = FakeHub::start().await;
+    let aip = Aip::new(&hub);
+    let detail = "send a good invite in X-AIP-Invite; this one is missing";
+    let refused = || {
+        let body = json!({"code": "invite_required", "detail": detail, "request_id": "r-1"});
+        Fault::Answer(403, body)
+    };
+    // After a refusal the client asks whether an earlier attempt arrived.
+    let unknown = || Fault::Answer(404, json!({"code": "not_found"}));
+    hub.fail("/api/v1/agents/alice/history", [unknown(), unknown()]);
+    hub.fail("/api/v1/agents", [refused(), refused()]);
+    let said = aip.fails(3, &["register", "alice"]).await;
+    assert!(
+        said.contains("invite_required") && said.contains("--invite CODE") && said.contains("request r-1"),
+        "{said}"
+    );
+    assert!(!said.contains("X-AIP"), "{said}");
+    let said = aip.fails(3, &["--json", "register", "alice"]).await;
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert!(
+        said["error"]["detail"]
+            .as_str()
+            .unwrap()
+            .contains("--invite CODE")
+    );
+    assert!(!aip.path("agent.key").exists(), "refused, so no keys are left");
+}
+
+#[tokio::test]
+async fn a_handle_of_the_hub_is_as_good_as_a_name() {
+    let hub = FakeHub::start().await;
+    let aip = Aip::new(&hub);
+    let said = aip.fails(2, &["register", "alice#elsewhere.example"]).await;
+    assert!(
+        said.contains("elsewhere.example") && said.contains("aip register alice"),
+        "{said}"
+    );
+    assert!(!aip.path("agent.key").exists());
+    for text in ["alice#", "al ice", "@alice"] {
+        let said = aip.fails(2, &["register", text]).await;
+        assert!(!said.contains("%23") && !said.contains("name_invalid"), "{said}");
+    }
+    let handle = format!("alice#{}", hub.domain);
+    let said = aip.succeeds(&["register", &handle]).await;
+    assert!(said.contains(&format!("You are {handle}")), "{said}");
+    aip.succeeds(&["register", &format!("@alice@{}", hub.domain)])
+        .await;
+    let said = aip.fails(2, &["send", "bob", "x"]).await;
+    assert!(
+        said.contains("bob#example.org") && !said.contains("%23"),
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn keys_that_are_there_are_never_a_surprise() {
+    let hub = FakeHub::start().await;
+    let (aip, elsewhere) = (Aip::registered(&hub, "alice").await, FakeHub::start().await);
+    let alice = format!("alice#{}", hub.domain);
+    let said = aip.succeeds(&["register", "alice"]).await;
+    assert!(said.contains("were there before"), "{said}");
+    let said = aip.fails(2, &["register", "bob"]).await;
+    assert!(
+        said.contains(&format!("holds the keys of {alice}")) && said.contains("--key"),
+        "{said}"
+    );
+    let said = aip
+        .fails(2, &["--hub", &elsewhere.url(), "register", "alice"])
+        .await;
+    assert!(
+        said.contains(&elsewhere.domain) && said.contains("--key"),
+        "{said}"
+    );
+    let output = aip
+        .run(&[
+            "register",
+            "alice",
+            "--direct",
+            "https://a.example/",
+            "--passphrase",
+        ])
+        .await;
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.contains("--direct was not used") && said.contains("--passphrase was not used"),
+        "{said}"
+    );
+    aip.succeeds(&["export", "copy", "--plain"]).await;
+    for arguments in [&["import", "copy"][..], &["export", "copy", "--plain"]] {
+        let said = aip.fails(1, arguments).await;
+        assert!(
+            said.contains(&format!("holds the keys of {alice}")) && said.contains("another"),
+            "{said}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn http_and_https_are_told_apart() {
+    let hub = FakeHub::start().await;
+    let aip = Aip::new(&hub);
+    let look = |url: String| [url, "resolve".to_owned(), "bob@hub.example".to_owned()];
+    let try_at = async |url: String, code: i32| {
+        let [url, command, who] = look(url);
+        aip.fails(code, &["--hub", &url, &command, &who]).await
+    };
+    let said = try_at("http://hub.example".to_owned(), 2).await;
+    assert!(
+        said.contains("https://hub.example") && said.contains("--allow-http"),
+        "{said}"
+    );
+    let said = try_at(hub.domain.clone(), 2).await;
+    assert!(said.contains(&format!("http://{}", hub.domain)), "{said}");
+    let moved = Fault::Answer(301, json!({"location": "https://hub.example/x?y"}));
+    hub.fail("/api/v1/resolve", [moved]);
+    let said = try_at(hub.url(), 3).await;
+    assert!(said.contains("leads on to https://hub.example,"), "{said}");
+    // A hub behind TLS answers plain http with an alert, and closes.
+    let door = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = door.local_addr().unwrap();
+    let answering = tokio::spawn(async move {
+        let (mut stream, _) = door.accept().await.unwrap();
+        let mut request = [0; 512];
+        assert!(stream.read(&mut request).await.unwrap() > 0);
+        stream.write_all(&[21, 3, 3, 0, 2, 2, 70]).await.unwrap();
+    });
+    let said = try_at(format!("http://{address}"), 1).await;
+    assert!(said.contains(&format!("https://{address}")), "{said}");
+    answering.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_status_says_each_thing_once() {
+    let hub = FakeHub::start().await;
+    let aip = Aip::registered(&hub, "alice").await;
+    let id = "6f8f3f5e-2a52-4e0b-9a5f-6f0c6f1d7c11";
+    for (status, code, line) in [
+        ("expired", "expired", "expired"),
+        ("refused", "mailbox_full", "refused (mailbox_full)"),
+    ] {
+        hub.state().status = Some(json!({"status": status, "code": code}));
+        assert_eq!(aip.succeeds(&["status", id]).await, format!("{id} {line}\n"));
+    }
+}
+
+#[tokio::test]
+async fn a_takeover_says_what_to_do() {
+    let hub = FakeHub::start().await;
+    let bob = Aip::registered(&hub, "bob").await;
+    let listening = bob.spawn(&["listen"]);
+    crate::support::eventually("a session", || hub.state().sessions == 1).await;
+    hub.kick(4409);
+    let output = crate::support::within(listening.wait_with_output())
+        .await
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("--share") && said.contains("--come-back"), "{said}");
+    assert_eq!(hub.state().sessions, 1, "it does not fight");
+}
+
+#[tokio::test]
+async fn a_listener_says_once_that_the_hub_is_away_and_that_it_is_back() {
+    let hub = FakeHub::start().await;
+    let (alice, bob) = (agent(&hub, "alice").await, Aip::registered(&hub, "bob").await);
+    let listening = bob.spawn(&["listen", "--count", "1"]);
+    crate::support::eventually("a session", || hub.state().sessions == 1).await;
+    hub.state().upgrades.push_back(Fault::HangUp);
+    hub.kick(1001);
+    let to = format!("bob#{}", hub.domain);
+    alice.send(&Draft::text(to, "hello")).await.unwrap();
+    let output = crate::support::within(listening.wait_with_output())
+        .await
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    assert_eq!(said.matches("trying again until it is").count(), 1, "{said}");
+    assert_eq!(said.matches("open again").count(), 1, "{said}");
+}
