@@ -146,6 +146,7 @@ impl Server {
 
     /// Starts the process; an earlier one is killed.
     pub(crate) fn begin(&mut self) {
+        self.kill();
         self.log_before = self.log().len();
         let pid = self.ask("start");
         self.pid = pid.parse().ok();
@@ -177,14 +178,21 @@ impl Server {
 
     /// SIGKILL for the process and its children; when it returns, they are gone.
     pub(crate) fn kill(&mut self) {
+        let family = self.family();
         self.ask("kill");
         self.pid = None;
+        // The supervisor has waited for its own child; the others die at the same time, not at once.
+        let gone = poll(READY_WITHIN, || {
+            let alive = family.iter().any(|pid| process::is_alive(*pid));
+            (!alive).then_some(())
+        });
+        assert!(gone.is_some(), "{} cannot be killed", self.engine);
     }
 
     /// SIGSTOP for the process and its children; when it returns, every thread stands still.
     pub(crate) fn pause(&mut self) {
         self.ask("pause");
-        let family = self.pid.map(process::family).unwrap_or_default();
+        let family = self.family();
         let still = poll(READY_WITHIN, || {
             family.iter().all(|pid| process::stands_still(*pid)).then_some(())
         });
@@ -194,6 +202,11 @@ impl Server {
     /// SIGCONT for all that [`Self::pause`] stopped.
     pub(crate) fn resume(&mut self) {
         self.ask("resume");
+    }
+
+    /// The process and its children.
+    fn family(&self) -> Vec<u32> {
+        self.pid.map(process::family).unwrap_or_default()
     }
 
     /// Memory that the process and its children hold, in bytes. What they share is counted for each.

@@ -4,6 +4,10 @@
 #
 # The test process holds the other end of standard input and writes one word a line; each is answered with one line.
 # When it ends, in whatever way, reading ends too: the server is ended with SIGNAL and the folder is removed.
+#
+# It must come to its end: the system says HUP when the test process leaves a paused server behind, and PIPE when
+# nobody is there to hear an answer.
+trap '' HUP INT TERM PIPE
 folder=$1 signal=$2
 shift 2
 cd "$folder" || exit 1
