@@ -112,8 +112,11 @@ impl Inbox for Store {
     /// Called before the hub is told. The effect has recorded the message already, so this writes nothing.
     async fn record(&self, keys: &[MessageKey], now: Timestamp) -> Result<(), InboxError> {
         self.commit(|ledger| {
-            keys.iter()
-                .fold(false, |changed, key| ledger.inbox.record(key, now) || changed)
+            let mut changed = false;
+            for key in keys {
+                changed |= ledger.inbox.record(key, now);
+            }
+            changed
         })
     }
 }

@@ -95,13 +95,15 @@ fn scheme_hint(error: &Error, hub: &str) -> Option<String> {
 fn is_not_tls(error: &(dyn StdError + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        // An I/O error hides what it was made of: its source is that one's source.
-        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        let inner = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
-        if let Some(rustls::Error::InvalidMessage(_)) = inner.or_else(|| error.downcast_ref()) {
+        if let Some(rustls::Error::InvalidMessage(_)) = error.downcast_ref() {
             return true;
         }
-        cause = error.source();
+        // An I/O error hides what it was made of: its source is that one's source.
+        let made_of = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        cause = match made_of {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        };
     }
     false
 }
@@ -159,7 +161,8 @@ mod tests {
             doing: "looking",
             source: Box::new(source),
         };
-        let sentence = said(unreachable(io::Error::other(garbled)), "https://localhost:8080");
+        let wrapped = io::Error::other(io::Error::other(garbled));
+        let sentence = said(unreachable(wrapped), "https://localhost:8080");
         assert!(sentence.ends_with("is it http://localhost:8080?"), "{sentence}");
         let away = unreachable(io::Error::from(io::ErrorKind::ConnectionRefused));
         assert!(!said(away, "https://localhost:8080").contains("http://"));

@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 
 use crate::aip::Aip;
 use crate::fake::{FakeHub, Fault};
-use crate::support::agent;
+use crate::support::{agent, eventually, within};
 
 #[tokio::test]
 async fn an_invite_is_asked_for_by_its_flag() {
@@ -141,6 +141,16 @@ async fn http_and_https_are_told_apart() {
     let said = try_at(format!("http://{address}"), 1).await;
     assert!(said.contains(&format!("https://{address}")), "{said}");
     answering.await.unwrap();
+    // And the other way round. A root that signed nothing stands for those of the machine, which may have none.
+    let root = aip.path("root.pem");
+    std::fs::write(&root, include_str!("words/root.pem")).unwrap();
+    let secure = hub.url().replace("http:", "https:");
+    let mut command = aip.command(&["--hub", &secure, "resolve", "bob@hub.example"]);
+    let output = within(command.env("SSL_CERT_FILE", &root).output())
+        .await
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains(&format!("is it {}?", hub.url())), "{said}");
 }
 
 #[tokio::test]
@@ -162,11 +172,9 @@ async fn a_takeover_says_what_to_do() {
     let hub = FakeHub::start().await;
     let bob = Aip::registered(&hub, "bob").await;
     let listening = bob.spawn(&["listen"]);
-    crate::support::eventually("a session", || hub.state().sessions == 1).await;
+    eventually("a session", || hub.state().sessions == 1).await;
     hub.kick(4409);
-    let output = crate::support::within(listening.wait_with_output())
-        .await
-        .unwrap();
+    let output = within(listening.wait_with_output()).await.unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("--share") && said.contains("--come-back"), "{said}");
@@ -178,14 +186,12 @@ async fn a_listener_says_once_that_the_hub_is_away_and_that_it_is_back() {
     let hub = FakeHub::start().await;
     let (alice, bob) = (agent(&hub, "alice").await, Aip::registered(&hub, "bob").await);
     let listening = bob.spawn(&["listen", "--count", "1"]);
-    crate::support::eventually("a session", || hub.state().sessions == 1).await;
+    eventually("a session", || hub.state().sessions == 1).await;
     hub.state().upgrades.push_back(Fault::HangUp);
     hub.kick(1001);
     let to = format!("bob#{}", hub.domain);
     alice.send(&Draft::text(to, "hello")).await.unwrap();
-    let output = crate::support::within(listening.wait_with_output())
-        .await
-        .unwrap();
+    let output = within(listening.wait_with_output()).await.unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{said}");
     assert_eq!(said.matches("trying again until it is").count(), 1, "{said}");
