@@ -109,20 +109,19 @@ pub fn begin(to: &Path) -> Result<DataDir, BackupError> {
     }
 }
 
-/// Completes a backup whose stores have been copied into `backup`: adds the key of the hub in `folder`, lists and
+/// Completes a backup whose stores have been copied into `backup`: adds the hub's key from the file `key`, lists and
 /// digests everything, and writes the manifest.
 ///
 /// # Errors
 /// The system says no.
 pub fn finish(
-    folder: &DataDir,
+    key: &Path,
     backup: &DataDir,
     domain: &str,
     epoch: &str,
     now: Timestamp,
 ) -> Result<Manifest, BackupError> {
-    let key = folder.key();
-    fs::copy(&key, backup.key()).map_err(failed("cannot copy", &key))?;
+    fs::copy(key, backup.key()).map_err(failed("cannot copy", key))?;
     let manifest = Manifest::of(backup.root(), domain, epoch, now)?;
     manifest.write(backup.root())?;
     Ok(manifest)

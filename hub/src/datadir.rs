@@ -140,6 +140,11 @@ impl DataDir {
         self.root.join("store")
     }
 
+    /// The dedup window of this process, where the mailboxes lie on an engine.
+    pub fn window(&self) -> PathBuf {
+        self.root.join("window")
+    }
+
     /// The hub's signing key.
     pub fn key(&self) -> PathBuf {
         self.root.join("hub.key")
@@ -158,6 +163,11 @@ impl DataDir {
     /// There while a restore is under way.
     pub fn restore_marker(&self) -> PathBuf {
         self.root.join("restore-unfinished")
+    }
+
+    /// There when names and mailboxes were moved to engines: what lies here is as it was then.
+    pub fn moved_marker(&self) -> PathBuf {
+        self.root.join("moved-to-engines")
     }
 
     fn lock_file(&self) -> PathBuf {
@@ -216,10 +226,7 @@ impl DataDir {
     /// # Errors
     /// Others can read the file, it holds no key, or the system says no.
     pub fn read_key(&self) -> Result<SigningKey, DataDirError> {
-        let path = self.key();
-        check_private(&path, 0o600)?;
-        let text = read_small(&path).map_err(failed("cannot read", &path))?;
-        parse_key(&text).ok_or(DataDirError::KeyInvalid(path))
+        read_key(&self.key())
     }
 
     /// Tells where the running hub's operator listener is; replaces what an earlier run told.
@@ -263,6 +270,16 @@ pub fn new_token(rng: &mut impl CryptoRng) -> String {
 /// The content of a key file.
 pub fn key_text(key: &SigningKey) -> String {
     format!("{KEY_COMMENT}{}\n", hex::encode(key.seed()))
+}
+
+/// The key in a file.
+///
+/// # Errors
+/// Others can read the file, it holds no key, or the system says no.
+pub fn read_key(path: &Path) -> Result<SigningKey, DataDirError> {
+    check_private(path, 0o600)?;
+    let text = read_small(path).map_err(failed("cannot read", path))?;
+    parse_key(&text).ok_or_else(|| DataDirError::KeyInvalid(path.to_owned()))
 }
 
 fn parse_key(text: &str) -> Option<SigningKey> {

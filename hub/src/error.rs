@@ -44,9 +44,14 @@ impl ApiError {
 
     /// A failure of the hub itself: the caller gets `code` and a general sentence, the log gets `cause`.
     pub fn failed(code: ErrorCode, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        let mut error = Self::from(Refusal::new(code, FAILURE_DETAIL));
-        error.0.cause = Some(cause.into());
-        error
+        Self::from(Refusal::new(code, FAILURE_DETAIL)).because(cause)
+    }
+
+    /// The same answer as a failure of the hub itself, with its cause for the log.
+    #[must_use]
+    pub fn because(mut self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.0.cause = Some(cause.into());
+        self
     }
 
     /// 405 with the `Allow` header that RFC 9110 asks for.

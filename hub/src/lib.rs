@@ -14,6 +14,7 @@ pub mod datadir;
 pub mod error;
 pub mod extract;
 pub mod front;
+pub mod hub_key;
 pub mod lifecycle;
 pub mod limits;
 pub mod logging;

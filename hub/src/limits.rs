@@ -79,3 +79,6 @@ pub const ACK_BODY_BYTES_MAX: usize = 32 * 1024;
 
 /// The longest lease of a pause, in seconds: how long a hub stands still for a move that has died.
 pub const PAUSE_LEASE_SECS_MAX: u64 = 600;
+
+/// Time in which names must be readable for the hub to be ready, in seconds.
+pub const READY_WAIT_SECS: u64 = 2;

@@ -1,19 +1,21 @@
-//! The two stores of a data folder, opened together, copied together, closed together.
+//! What a hub keeps, wherever it lies: in the data folder or on an engine. Opened together, copied together, closed
+//! together.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aip_protocol::name::Domain;
 use aip_protocol::time::Timestamp;
-use aip_registry::SqlStore;
+use aip_registry::{PostgresOptions, SqlStore};
 use aip_relay::mailbox::rocks::{DiskGuard, RocksMailboxes, RocksOptions};
-use aip_relay::mailbox::{Epoch, Upkeep as _};
+use aip_relay::mailbox::{Epoch, MailboxStore, Upkeep as _};
 use rand::rngs::SysRng;
 use rand_core::{Rng as _, UnwrapErr};
 
 use crate::backup::{self, BackupError, Manifest};
 use crate::config::Settings;
 use crate::datadir::DataDir;
+use crate::hub_key;
 
 /// Why the stores do not open.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +24,12 @@ pub enum OpenError {
     /// The settings name no domain.
     #[error("`hub.domain` = {0:?} is no domain; give it with --config, --domain or AIP_HUB__HUB__DOMAIN")]
     Domain(String),
+    /// What lies in the folder goes on elsewhere.
+    #[error(
+        "what the data folder {0} holds was moved to engines, and goes on there: set the addresses in [engines] as \
+         they were for the move"
+    )]
+    Moved(PathBuf),
     /// The registry's database.
     #[error(transparent)]
     Registry(#[from] aip_registry::StoreError),
@@ -39,35 +47,51 @@ pub struct Stores {
     /// Agents, tokens, invites.
     pub registry: Arc<SqlStore>,
     /// Envelopes.
-    pub mailboxes: Arc<RocksMailboxes>,
+    pub mailboxes: MailStore,
+    /// Whether the registry lies in the data folder.
+    names_here: bool,
     folder: DataDir,
+    key_file: PathBuf,
     domain: Domain,
 }
 
+/// Where envelopes lie.
+#[derive(Debug, Clone)]
+pub enum MailStore {
+    /// In the data folder.
+    Embedded(Arc<RocksMailboxes>),
+}
+
+impl MailStore {
+    /// The store, whatever it is built on.
+    pub fn store(&self) -> Arc<dyn MailboxStore> {
+        match self {
+            Self::Embedded(mailboxes) => mailboxes.clone(),
+        }
+    }
+}
+
 impl Stores {
-    /// Opens both, and makes those that are not there.
+    /// Opens everything, and makes what is not there.
     ///
     /// # Errors
     /// What is wrong, and how to mend it.
     pub async fn open(settings: &Settings, folder: &DataDir) -> Result<Self, OpenError> {
         let domain = Domain::parse(&settings.hub.domain)
             .map_err(|_refusal| OpenError::Domain(settings.hub.domain.clone()))?;
-        let registry = SqlStore::open_sqlite(&folder.registry(), &domain).await?;
-        let (dir, options) = (
-            folder.store(),
-            RocksOptions {
-                guard: disk_guard(settings),
-                ..RocksOptions::default()
-            },
-        );
-        let open = move || RocksMailboxes::open(&dir, options, &new_epoch());
-        let mailboxes = tokio::task::spawn_blocking(open)
-            .await
-            .map_err(OpenError::Interrupted)??;
+        let engines = &settings.engines;
+        let (names_here, mail_here) = (engines.registry_url.is_empty(), engines.mailboxes_url.is_empty());
+        if (names_here || mail_here) && folder.moved_marker().exists() {
+            return Err(OpenError::Moved(folder.root().to_owned()));
+        }
+        let registry = open_registry(settings, folder, &domain).await?;
+        let mailboxes = MailStore::Embedded(open_rocks(settings, folder.store()).await?);
         Ok(Self {
             registry: Arc::new(registry),
-            mailboxes: Arc::new(mailboxes),
+            mailboxes,
+            names_here,
             folder: folder.clone(),
+            key_file: hub_key::file(settings, folder),
             domain,
         })
     }
@@ -77,33 +101,97 @@ impl Stores {
         &self.domain
     }
 
-    /// Takes a backup into the new folder `to`, while both stores are in use.
+    /// Whether everything lies in the data folder, which is this process's alone.
+    pub fn are_embedded(&self) -> bool {
+        let MailStore::Embedded(_) = &self.mailboxes;
+        self.names_here
+    }
+
+    /// What a backup of the data folder leaves out, and what copies it: one sentence each.
+    pub fn elsewhere(&self) -> Vec<&'static str> {
+        let mut elsewhere = Vec::new();
+        if !self.names_here {
+            elsewhere.push(
+                "names, tokens and invites lie on PostgreSQL: copy them with pg_dump, as docs/RUNBOOK.md says",
+            );
+        }
+        elsewhere
+    }
+
+    /// Takes a backup of what lies in the data folder into the new folder `to`, while it is in use; what it leaves out
+    /// is told by [`Stores::elsewhere`].
     ///
     /// # Errors
     /// `to` holds something, or a store or the system says no. What was copied by then is left, without a manifest.
     pub async fn backup(&self, to: &Path, now: Timestamp) -> Result<Manifest, BackupError> {
         let target = backup::begin(to)?;
         let failed = |store| move |source| BackupError::Store { store, source };
-        self.mailboxes
+        let MailStore::Embedded(mailboxes) = &self.mailboxes;
+        mailboxes
             .checkpoint(&target.store())
             .await
             .map_err(|error| failed("mailboxes")(error.into()))?;
-        self.registry
-            .backup_to(&target.registry())
-            .await
-            .map_err(|error| failed("registry")(error.into()))?;
-        let (folder, domain) = (self.folder.clone(), self.domain.to_string());
-        let epoch = self.mailboxes.epoch();
-        let finish = move || backup::finish(&folder, &target, &domain, epoch.as_str(), now);
+        if self.names_here {
+            self.registry
+                .backup_to(&target.registry())
+                .await
+                .map_err(|error| failed("registry")(error.into()))?;
+        }
+        let (key, domain) = (self.key_file.clone(), self.domain.to_string());
+        let epoch = self.mailboxes.store().epoch();
+        let finish = move || backup::finish(&key, &target, &domain, epoch.as_str(), now);
         tokio::task::spawn_blocking(finish)
             .await
             .map_err(|error| failed("data folder")(error.into()))?
     }
 
-    /// Ends the registry's writer and connections. The mailboxes close when their last user lets go of them.
+    /// Ends what writes in the background, and every connection. Embedded mailboxes close when their last user lets go
+    /// of them.
     pub async fn close(&self) {
         self.registry.close().await;
     }
+}
+
+async fn open_registry(
+    settings: &Settings,
+    folder: &DataDir,
+    domain: &Domain,
+) -> Result<SqlStore, aip_registry::StoreError> {
+    match postgres_options(settings)? {
+        Some(options) => SqlStore::open_postgres(&options, domain).await,
+        None => SqlStore::open_sqlite(&folder.registry(), domain).await,
+    }
+}
+
+/// How the registry's database is reached; `None` when it lies in the data folder.
+///
+/// # Errors
+/// The address cannot be used; the sentence does not show it.
+pub fn postgres_options(settings: &Settings) -> Result<Option<PostgresOptions>, aip_registry::StoreError> {
+    let url = &settings.engines.registry_url;
+    if url.is_empty() {
+        return Ok(None);
+    }
+    let postgres = &settings.postgres;
+    let mut options = PostgresOptions::new(url.reveal())?;
+    options.connections_max = postgres.connections_max;
+    options.connect_timeout_secs = postgres.connect_timeout_secs;
+    options.wait_timeout_secs = postgres.wait_timeout_secs;
+    options.statement_timeout_secs = postgres.statement_timeout_secs;
+    options.migrate = postgres.migrate_at_start;
+    Ok(Some(options))
+}
+
+async fn open_rocks(settings: &Settings, dir: PathBuf) -> Result<Arc<RocksMailboxes>, OpenError> {
+    let options = RocksOptions {
+        guard: disk_guard(settings),
+        ..RocksOptions::default()
+    };
+    let open = move || RocksMailboxes::open(&dir, options, &new_epoch());
+    let opened = tokio::task::spawn_blocking(open)
+        .await
+        .map_err(OpenError::Interrupted)?;
+    Ok(Arc::new(opened?))
 }
 
 /// When the disk counts as full.
@@ -114,11 +202,14 @@ pub fn disk_guard(settings: &Settings) -> DiskGuard {
     }
 }
 
-/// Restores the mailboxes of a backup into a data folder, with a new epoch: for [`backup::restore`].
+/// Restores the mailboxes of a backup, if it holds any, into a data folder with a new epoch: for [`backup::restore`].
 ///
 /// # Errors
 /// The copy does not open as a store of mailboxes, or the system says no.
 pub fn restore_mailboxes(backup: &DataDir, folder: &DataDir) -> Result<(), BackupError> {
+    if !backup.store().exists() {
+        return Ok(());
+    }
     RocksMailboxes::restore(&backup.store(), &folder.store(), &new_epoch()).map_err(|error| {
         BackupError::Store {
             store: "mailboxes",

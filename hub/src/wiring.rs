@@ -25,6 +25,7 @@ use crate::app::{App, BuildError, Parts};
 use crate::clock::{self, SystemClock};
 use crate::config::{Registration, Secret, Settings};
 use crate::datadir::{DataDir, DataDirError};
+use crate::hub_key::{self, HubKeyError};
 use crate::lifecycle::Lifecycle;
 use crate::pause::{PausableMailboxes, PausableNames, Pause};
 use crate::stores::{self, Stores};
@@ -44,6 +45,9 @@ pub enum StartError {
     /// The data folder.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
+    /// The hub's key.
+    #[error(transparent)]
+    HubKey(#[from] HubKeyError),
     /// A store.
     #[error(transparent)]
     Stores(#[from] stores::OpenError),
@@ -82,32 +86,52 @@ pub struct Seams {
 }
 
 impl Seams {
-    /// A hub that keeps everything in the data folder.
+    /// A hub that keeps what it keeps where the settings say: in the data folder, or on engines.
     ///
     /// # Errors
     /// The folder, a store or the HTTP client cannot be used.
-    pub async fn on_disk(settings: &Settings, folder: &DataDir) -> Result<Self, StartError> {
+    pub async fn stored(settings: &Settings, folder: &DataDir) -> Result<Self, StartError> {
         let mut rng = chance();
-        let hub_key = folder.hub_key(&mut rng)?;
         let operator_token = match &settings.http.operator_token {
             token if token.is_empty() => folder.operator_token(&mut rng)?,
             token => token.clone(),
         };
         let stores = Arc::new(Stores::open(settings, folder).await?);
-        let clock: Arc<dyn Clock> = Arc::new(steady_clock(&stores));
-        let pause = Arc::new(Pause::new(clock.clone()));
-        let names = Arc::new(PausableNames::new(stores.registry.clone(), pause.clone()));
-        Ok(Self {
-            clock,
-            directory: names.clone(),
-            grants: names,
-            mailboxes: Arc::new(PausableMailboxes::new(stores.mailboxes.clone(), pause.clone())),
+        let hub_key = if settings.engines.registry_url.is_empty() {
+            hub_key::own(settings, folder, &mut rng)?
+        } else {
+            hub_key::shared(settings, folder, &stores.registry, &mut rng).await?
+        };
+        let mailboxes = stores.mailboxes.store();
+        let seams = Self {
+            clock: Arc::new(steady_clock(&*mailboxes)),
+            directory: stores.registry.clone(),
+            grants: stores.registry.clone(),
+            mailboxes,
             outbound: Arc::new(guarded_client(settings)?),
             hub_key,
             operator_token,
-            stores: Some(stores),
-            pause: Some(pause),
+            pause: None,
+            stores: Some(stores.clone()),
+        };
+        Ok(if stores.are_embedded() {
+            seams.pausable(stores.registry.clone())
+        } else {
+            seams
         })
+    }
+
+    /// The same, with everything behind the gate of a pause. `names` is both of the registry's stores.
+    fn pausable<S: Directory + Grants + 'static>(self, names: Arc<S>) -> Self {
+        let pause = Arc::new(Pause::new(self.clock.clone()));
+        let names = Arc::new(PausableNames::new(names, pause.clone()));
+        Self {
+            directory: names.clone(),
+            grants: names,
+            mailboxes: Arc::new(PausableMailboxes::new(self.mailboxes, pause.clone())),
+            pause: Some(pause),
+            ..self
+        }
     }
 
     /// A hub that forgets everything, with the time of `clock`: for tests.
@@ -116,20 +140,19 @@ impl Seams {
     /// The HTTP client cannot be set up.
     pub fn in_memory(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Self, StartError> {
         let mut rng = chance();
-        let pause = Arc::new(Pause::new(clock.clone()));
-        let names = Arc::new(PausableNames::new(Arc::new(MemoryStore::new()), pause.clone()));
-        let mailboxes = Arc::new(MemoryMailboxes::new(Epoch::from_random(rng.next_u64())));
-        Ok(Self {
+        let names = Arc::new(MemoryStore::new());
+        let seams = Self {
             clock,
             directory: names.clone(),
-            grants: names,
-            mailboxes: Arc::new(PausableMailboxes::new(mailboxes, pause.clone())),
+            grants: names.clone(),
+            mailboxes: Arc::new(MemoryMailboxes::new(Epoch::from_random(rng.next_u64()))),
             outbound: Arc::new(guarded_client(settings)?),
             hub_key: SigningKey::generate(&mut rng),
             operator_token: settings.http.operator_token.clone(),
             stores: None,
-            pause: Some(pause),
-        })
+            pause: None,
+        };
+        Ok(seams.pausable(names))
     }
 }
 
@@ -138,7 +161,7 @@ impl Seams {
 /// # Errors
 /// What cannot be used, and how to mend it.
 pub async fn open(settings: Settings, folder: &DataDir) -> Result<Hub, StartError> {
-    let seams = Seams::on_disk(&settings, folder).await?;
+    let seams = Seams::stored(&settings, folder).await?;
     build(settings, seams)
 }
 
@@ -158,7 +181,7 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
             grants: seams.grants,
             clock: seams.clock.clone(),
             siblings: Arc::new(AloneSiblings),
-            challenge_key: challenge_key().into(),
+            challenge_key: hub_key::challenge_key(&seams.hub_key).into(),
             rng: Box::new(chance()),
         },
     ));
@@ -198,16 +221,9 @@ fn chance() -> impl CryptoRng + Send + 'static {
     UnwrapErr(SysRng)
 }
 
-/// What this process recognises its challenges by.
-fn challenge_key() -> [u8; 32] {
-    let mut key = [0; 32];
-    chance().fill_bytes(&mut key);
-    key
-}
-
 /// The clock, no earlier than what the mailboxes have seen; says so when the machine's clock is behind that.
-fn steady_clock(stores: &Stores) -> SystemClock {
-    let mark = stores.mailboxes.clock_high_water();
+fn steady_clock(mailboxes: &dyn MailboxStore) -> SystemClock {
+    let mark = mailboxes.clock_high_water();
     if let Some((mark, slip)) = mark.and_then(|mark| Some((mark, clock::behind(clock::wall(), mark)?))) {
         tracing::warn!(
             behind_secs = slip.as_secs(),

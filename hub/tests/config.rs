@@ -509,3 +509,18 @@ fn the_environment_names_the_engines() {
     );
     assert!(!text.contains("hidden"), "{text}");
 }
+
+/// What has no quotation marks is read as a number, or a truth, where it looks like one.
+#[test]
+fn a_secret_in_the_environment_is_taken_letter_by_letter() {
+    for password in ["0123456", "1e5", "true", "[x]", "pass\\word"] {
+        let output = aip_hub(
+            &["config", "check", "--domain", "example.org"],
+            &[
+                ("AIP_HUB__NATS__USER", "hub"),
+                ("AIP_HUB__NATS__PASSWORD", password),
+            ],
+        );
+        assert_eq!(stdout(&output).trim(), "the settings are good", "{password}");
+    }
+}

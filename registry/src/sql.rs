@@ -6,6 +6,7 @@
 
 mod connect;
 mod dialect;
+mod facts;
 mod postgres;
 mod readers;
 mod reads;

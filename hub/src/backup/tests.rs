@@ -29,7 +29,7 @@ impl World {
         fs::write(backup.store().join("000001.log"), vec![7; 100_000]).unwrap();
         let now = Timestamp::parse("2026-11-29T20:15:30Z").unwrap();
         finish(
-            &DataDir::at(self.at("data")),
+            &DataDir::at(self.at("data")).key(),
             &backup,
             "example.org",
             "epoch1",

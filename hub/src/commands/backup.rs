@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::operator::{Operator, block_on};
 use super::output;
@@ -32,11 +32,11 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (settings, folder) = args.source.hub()?;
     let to = std::path::absolute(&args.to).with_context(|| format!("{} is no path", args.to.display()))?;
-    match folder.lock() {
+    let elsewhere = match folder.lock() {
         Ok(_lock) => block_on(directly(&settings, &folder, &to))?,
         Err(DataDirError::InUse { .. }) => block_on(by_the_hub(&settings, &folder, &to))?,
         Err(error) => return Err(error.into()),
-    }
+    };
     let manifest = Manifest::verify(&to)?;
     let bytes: u64 = manifest.files.values().map(|file| file.bytes).sum();
     let count = manifest.files.len();
@@ -44,22 +44,28 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         "{}: {count} files, {bytes} bytes, verified",
         to.display()
     ))?;
+    for sentence in elsewhere {
+        output::note(&format!("not in it: {sentence}"));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn directly(settings: &Settings, folder: &DataDir, to: &Path) -> anyhow::Result<()> {
+/// Returns what lies elsewhere, as the next function does.
+async fn directly(settings: &Settings, folder: &DataDir, to: &Path) -> anyhow::Result<Vec<String>> {
     let stores = Stores::open(settings, folder).await?;
     let copied = stores.backup(to, clock::wall()).await;
     stores.close().await;
     copied?;
-    Ok(())
+    Ok(stores.elsewhere().into_iter().map(str::to_owned).collect())
 }
 
-async fn by_the_hub(settings: &Settings, folder: &DataDir, to: &Path) -> anyhow::Result<()> {
+async fn by_the_hub(settings: &Settings, folder: &DataDir, to: &Path) -> anyhow::Result<Vec<String>> {
     let operator = Operator::running(settings, folder)?;
     let to = to.to_str().context("the folder's path is not UTF-8")?;
-    operator
+    let taken = operator
         .call_slowly(BACKUPS_PATH, &json!({ "to": to }), BACKUP_TIMEOUT)
         .await?;
-    Ok(())
+    let elsewhere = taken.get("elsewhere").and_then(Value::as_array);
+    let sentences = elsewhere.into_iter().flatten().filter_map(Value::as_str);
+    Ok(sentences.map(str::to_owned).collect())
 }

@@ -14,6 +14,16 @@ use super::{Problems, Settings, render};
 /// The prefix of the environment's keys: `AIP_HUB__HTTP__LISTEN` is `http.listen`.
 const ENV_PREFIX: &str = "AIP_HUB__";
 
+/// The keys whose values are secrets.
+const SECRET_KEYS: &[&str] = &[
+    "http.operator_token",
+    "engines.registry_url",
+    "engines.mailboxes_url",
+    "engines.shared_url",
+    "nats.password",
+    "nats.token",
+];
+
 /// What the command line sets; `None` leaves a key as the other sources have it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
@@ -51,11 +61,26 @@ pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Settings, Prob
         figment = figment.merge(Toml::file_exact(file));
     }
     figment = figment.merge(Env::prefixed(ENV_PREFIX).split("__"));
+    figment = with_plain_secrets(figment);
     figment = with_overrides(figment, overrides);
     refuse_unknown(&figment)?;
     figment
         .extract()
         .map_err(|error| Problems::new(error.into_iter().map(|e| sentence(&e)).collect()))
+}
+
+/// Takes secrets from the environment letter by letter: a password of digits is no number.
+fn with_plain_secrets(mut figment: Figment) -> Figment {
+    for key in SECRET_KEYS {
+        let name = format!("{ENV_PREFIX}{}", key.replace('.', "__").to_uppercase());
+        // In quotation marks, it is written as a value of the file, and was read so.
+        if let Ok(secret) = std::env::var(name)
+            && !secret.starts_with('"')
+        {
+            figment = figment.merge(Serialized::default(key, secret));
+        }
+    }
+    figment
 }
 
 fn with_overrides(mut figment: Figment, overrides: &Overrides) -> Figment {

@@ -8,9 +8,9 @@ use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 use aip_relay::dedup::{DedupWindow, Remember, Seen};
 use aip_relay::mailbox::{
-    AckOutcome, Append, AppendOutcome, Attempt, DeadLetter, DeadLetters, Epoch, Fetch, Health, Live, MailboxId,
-    MailboxState, MailboxStore, Mailboxes, Redrive, RedriveOutcome, Settled, StatusRecord, Statuses,
-    StoreError, StoreStats, StoredMessage, Swept, Upkeep,
+    AckOutcome, Append, AppendOutcome, Attempt, DeadLetter, DeadLetters, Epoch, Fetch, Health, Live,
+    MailboxId, MailboxState, MailboxStore, Mailboxes, Redrive, RedriveOutcome, Settled, StatusRecord,
+    Statuses, StoreError, StoreStats, StoredMessage, Swept, Upkeep,
 };
 use async_trait::async_trait;
 use uuid::Uuid;

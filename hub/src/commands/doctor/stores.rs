@@ -48,7 +48,7 @@ pub(super) async fn examine(settings: &Settings, folder: &DataDir) -> Vec<Findin
 }
 
 fn time(stores: &Stores) -> Option<Finding> {
-    let mark = stores.mailboxes.clock_high_water()?;
+    let mark = stores.mailboxes.store().clock_high_water()?;
     let slip = clock::behind(clock::wall(), mark)?;
     Some(Finding::Bad(format!(
         "the clock is {} s behind the latest time that the mailboxes have seen ({mark}): set it; until then the hub's \

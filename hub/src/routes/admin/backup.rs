@@ -32,6 +32,8 @@ pub struct BackupTaken {
     /// When it was taken.
     #[schema(value_type = String, format = "date-time")]
     pub made_at: Timestamp,
+    /// What lies on engines and is not in it: a sentence each, with what copies it.
+    pub elsewhere: Vec<&'static str>,
 }
 
 /// Takes a backup.
@@ -40,7 +42,7 @@ pub struct BackupTaken {
     path = "/admin/backups",
     tag = "administration",
     summary = "Take a backup",
-    description = "Answers when the copy is complete, synced and listed in its manifest.json.",
+    description = "Of everything in the data folder. Answers when the copy is complete, synced and listed in its manifest.json.",
     security(("operator" = [])),
     request_body = BackupBody,
     responses((status = 201, description = "It is complete", body = BackupTaken),
@@ -71,6 +73,7 @@ pub async fn backup(
         files: manifest.files.len(),
         bytes: manifest.files.values().map(|file| file.bytes).sum(),
         made_at: manifest.made_at,
+        elsewhere: stores.elsewhere(),
     };
     tracing::info!(
         backup.bytes = taken.bytes,
