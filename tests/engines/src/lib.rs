@@ -13,7 +13,7 @@
 //! let redis = Redis::shared().url();                  // redis://127.0.0.1:…/
 //!
 //! // Servers of one's own may be hurt.
-//! let mut own = Nats::start(&NatsOptions { sync_always: true, ..NatsOptions::default() });
+//! let mut own = Nats::start(NatsOptions { sync_always: true, ..NatsOptions::default() });
 //! own.kill();
 //! own.restart(); // same ports, same data
 //!

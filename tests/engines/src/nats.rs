@@ -3,6 +3,7 @@
 mod cluster;
 mod node;
 
+use std::borrow::Borrow;
 use std::net::SocketAddr;
 use std::sync::OnceLock;
 
@@ -34,8 +35,8 @@ impl Nats {
     /// # Panics
     /// When it does not become ready; the message holds its log.
     #[must_use]
-    pub fn start(options: &NatsOptions) -> Self {
-        or_panic(Self::try_start(options))
+    pub fn start(options: impl Borrow<NatsOptions>) -> Self {
+        or_panic(Self::try_start(options.borrow()))
     }
 
     /// The same, for those who have something to do without it.
@@ -57,7 +58,7 @@ impl Nats {
     /// When it does not become ready; the message holds its log.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Nats> = OnceLock::new();
-        SHARED.get_or_init(|| Self::start(&NatsOptions::default()))
+        SHARED.get_or_init(|| Self::start(NatsOptions::default()))
     }
 
     /// For clients: `nats://127.0.0.1:PORT`.

@@ -1,5 +1,6 @@
 //! PostgreSQL servers.
 
+use std::borrow::Borrow;
 use std::fmt::Display;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -44,8 +45,8 @@ impl Postgres {
     /// # Panics
     /// When it does not become ready; the message holds its log.
     #[must_use]
-    pub fn start(options: &PostgresOptions) -> Self {
-        or_panic(Self::try_start(options))
+    pub fn start(options: impl Borrow<PostgresOptions>) -> Self {
+        or_panic(Self::try_start(options.borrow()))
     }
 
     /// The same, for those who have something to do without it.
@@ -67,7 +68,7 @@ impl Postgres {
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Postgres> = OnceLock::new();
         SHARED.get_or_init(|| {
-            Self::start(&PostgresOptions {
+            Self::start(PostgresOptions {
                 without_fsync: true,
                 ..PostgresOptions::default()
             })

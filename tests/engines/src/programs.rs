@@ -21,7 +21,7 @@ pub(crate) fn nats_server() -> Result<PathBuf, String> {
 
 fn find_nats_server() -> Result<PathBuf, String> {
     let named = std::env::var_os("AIP_NATS_SERVER").map(PathBuf::from);
-    let installed = Some(PathBuf::from(NATS_INSTALLED)).filter(|path| path.exists());
+    let installed = Path::new(NATS_INSTALLED).canonicalize().ok();
     let program = named.or(installed).or_else(|| in_path("nats-server"));
     let program = program.ok_or("there is no nats-server: run `scripts/setup test`")?;
     let version =

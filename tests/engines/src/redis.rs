@@ -1,5 +1,6 @@
 //! Redis servers.
 
+use std::borrow::Borrow;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::OnceLock;
@@ -35,8 +36,8 @@ impl Redis {
     /// # Panics
     /// When it does not become ready; the message holds its log.
     #[must_use]
-    pub fn start(options: &RedisOptions) -> Self {
-        or_panic(Self::try_start(options))
+    pub fn start(options: impl Borrow<RedisOptions>) -> Self {
+        or_panic(Self::try_start(options.borrow()))
     }
 
     /// The same, for those who have something to do without it.
@@ -63,7 +64,7 @@ impl Redis {
     /// When it does not become ready; the message holds its log.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Redis> = OnceLock::new();
-        SHARED.get_or_init(|| Self::start(&RedisOptions::default()))
+        SHARED.get_or_init(|| Self::start(RedisOptions::default()))
     }
 
     fn begin(&mut self) -> Result<(), StartFailure> {

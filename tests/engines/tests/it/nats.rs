@@ -31,7 +31,7 @@ fn all_share_one_server() {
 
 #[test]
 fn acknowledged_messages_survive_a_kill() {
-    let mut nats = Nats::start(&NatsOptions {
+    let mut nats = Nats::start(NatsOptions {
         sync_always: true,
         config: "max_payload: 2MB".to_owned(),
         ..NatsOptions::default()
@@ -54,7 +54,7 @@ fn acknowledged_messages_survive_a_kill() {
 
 #[test]
 fn a_paused_server_stands_still() {
-    let mut nats = Nats::start(&NatsOptions::default());
+    let mut nats = Nats::start(NatsOptions::default());
     let pid = nats.pid().expect("it runs");
     nats.pause();
     assert_eq!(state(pid), Some('T'));
@@ -71,7 +71,7 @@ fn a_paused_server_stands_still() {
 
 #[test]
 fn nothing_is_left_of_a_dropped_server() {
-    let nats = Nats::start(&NatsOptions::default());
+    let nats = Nats::start(NatsOptions::default());
     let pid = nats.pid().expect("it runs");
     assert!(nats.resident_bytes().expect("it holds memory") > 1 << 20);
     let folder = folder(pid);
@@ -108,7 +108,7 @@ fn an_old_server_is_refused() {
         .output()
         .expect("it runs");
     assert!(!output.status.success());
-    let said = String::from_utf8(output.stdout).expect("text");
+    let said = String::from_utf8(output.stderr).expect("text");
     assert!(
         said.contains("nats-server is 2.9, but 2.14 is needed: run `scripts/setup test`"),
         "{said}"
@@ -117,7 +117,7 @@ fn an_old_server_is_refused() {
 
 #[test]
 fn without_jetstream_there_is_none() {
-    let nats = Nats::start(&NatsOptions {
+    let nats = Nats::start(NatsOptions {
         without_jetstream: true,
         ..NatsOptions::default()
     });

@@ -33,7 +33,7 @@ fn what_the_server_refuses_is_told() {
 
 #[test]
 fn committed_rows_survive_a_kill() {
-    let mut postgres = Postgres::start(&PostgresOptions {
+    let mut postgres = Postgres::start(PostgresOptions {
         settings: vec![("max_connections".to_owned(), "7".to_owned())],
         ..PostgresOptions::default()
     });
@@ -58,7 +58,7 @@ fn committed_rows_survive_a_kill() {
 
 #[test]
 fn all_of_a_paused_server_stands_still() {
-    let mut postgres = Postgres::start(&PostgresOptions::default());
+    let mut postgres = Postgres::start(PostgresOptions::default());
     let pid = postgres.pid().expect("it runs");
     postgres.pause();
     assert_eq!(state(pid), Some('T'));
@@ -73,7 +73,7 @@ fn all_of_a_paused_server_stands_still() {
 #[test]
 fn nothing_is_left_of_a_dropped_server() {
     for (paused, killed) in [(false, false), (true, false), (false, true)] {
-        let mut postgres = Postgres::start(&PostgresOptions::default());
+        let mut postgres = Postgres::start(PostgresOptions::default());
         let pid = postgres.pid().expect("it runs");
         let data = folder(pid);
         let segment = segment(&data);

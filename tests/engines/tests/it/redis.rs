@@ -15,7 +15,7 @@ fn a_server_answers() {
 #[test]
 fn only_what_is_appended_survives_a_kill() {
     for (append_only, kept) in [(true, ":1"), (false, ":0")] {
-        let mut server = Redis::start(&RedisOptions {
+        let mut server = Redis::start(RedisOptions {
             append_only,
             ..RedisOptions::default()
         });
@@ -30,7 +30,7 @@ fn only_what_is_appended_survives_a_kill() {
 
 #[test]
 fn a_paused_server_stands_still() {
-    let mut server = Redis::start(&RedisOptions::default());
+    let mut server = Redis::start(RedisOptions::default());
     let pid = server.pid().expect("it runs");
     server.pause();
     assert_eq!(state(pid), Some('T'));
@@ -40,7 +40,7 @@ fn a_paused_server_stands_still() {
 
 #[test]
 fn nothing_is_left_of_a_dropped_server() {
-    let server = Redis::start(&RedisOptions {
+    let server = Redis::start(RedisOptions {
         settings: vec![("maxmemory".to_owned(), "10mb".to_owned())],
         ..RedisOptions::default()
     });
