@@ -106,7 +106,7 @@ pub(super) const POSTGRES_CHECKS: [(&str, &str); 4] = [
     ),
     (
         "SELECT o.name FROM operations o WHERE NOT EXISTS (SELECT 1 FROM agents a WHERE a.name = o.name) LIMIT $1",
-        "an operation of {} refers to no agent",
+        "a row of operations refers to nothing: {}",
     ),
     (
         "SELECT a.name FROM agents a WHERE NOT EXISTS \

@@ -28,3 +28,18 @@ mod sqlite {
 
     aip_registry::stamp_contract!(open());
 }
+
+mod postgres {
+    use std::sync::Arc;
+
+    use aip_registry::SqlStore;
+
+    use crate::place::Place;
+
+    async fn open() -> (Arc<SqlStore>, Place) {
+        let place = Place::postgres();
+        (Arc::new(place.open().await), place)
+    }
+
+    aip_registry::stamp_contract!(open());
+}

@@ -1,11 +1,22 @@
-//! The room's tests: contracts on every store, the SQLite store, the front, and a model of both.
+//! The room's tests: contracts on every store, the two SQL engines and what can go wrong with them, the front,
+//! and a model of all.
 
-#![expect(clippy::expect_used, reason = "helpers of tests fail as tests do")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "helpers of tests fail as tests do"
+)]
 
+mod care;
 mod contract;
+mod copy;
 mod front;
 mod kit;
 mod model;
 mod peers;
+mod place;
+mod postgres;
+mod promises;
 mod sqlite;
 mod sqlite_care;

@@ -1,7 +1,7 @@
 //! The stores are interchangeable: whatever is done, in whatever order, they answer alike.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::LazyLock;
 
 use aip_registry::agent::Standing;
 use aip_registry::directory::{AgentChange, NewAgent, StoredOperation};
@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::kit;
+use crate::place::Place;
 
 /// What is done to a store. Small numbers pick agents, codes and operations, so that they meet.
 #[derive(Debug, Clone)]
@@ -314,29 +314,52 @@ fn only_asks(call: &Call) -> bool {
     matches!(call, Call::Read(step) if !matches!(step, Step::Revoke { .. } | Step::Sweep { .. }))
 }
 
+/// Does the same to both in rounds, and compares what they say.
+async fn compare<S: Store>(rounds: Vec<Vec<Step>>, store: &S) -> Result<(), TestCaseError> {
+    let memory = MemoryStore::new();
+    let mut world = World::default();
+    for round in rounds {
+        // Changes of a round are begun in this order and wait for each other in one batch.
+        let calls: Vec<_> = round.into_iter().filter_map(|step| world.fill_in(step)).collect();
+        let (asks, changes): (Vec<_>, Vec<_>) = calls.iter().partition(|call| only_asks(call));
+        for calls in [changes, asks] {
+            let expected = join_all(calls.iter().map(|call| run(&memory, call))).await;
+            let got = join_all(calls.iter().map(|call| run(store, call))).await;
+            prop_assert_eq!(expected, got);
+        }
+    }
+    prop_assert_eq!(all(&memory).await, all(store).await);
+    Ok(())
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_all().build().expect("a runtime")
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
     fn memory_and_sqlite_answer_alike(rounds in vec(vec(step(), 1..6), 1..16)) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        runtime.block_on(async {
-            let folder = tempfile::tempdir().expect("a folder");
-            let (memory, sqlite) = (Arc::new(MemoryStore::new()), Arc::new(kit::sqlite(folder.path()).await));
-            let mut world = World::default();
-            for round in rounds {
-                // Changes of a round are begun in this order and wait for each other in one batch.
-                let calls: Vec<_> = round.into_iter().filter_map(|step| world.fill_in(step)).collect();
-                let (asks, changes): (Vec<_>, Vec<_>) = calls.iter().partition(|call| only_asks(call));
-                for calls in [changes, asks] {
-                    let expected = join_all(calls.iter().map(|call| run(&*memory, call))).await;
-                    let got = join_all(calls.iter().map(|call| run(&*sqlite, call))).await;
-                    prop_assert_eq!(expected, got);
-                }
-            }
-            prop_assert_eq!(all(&*memory).await, all(&*sqlite).await);
-            sqlite.close().await;
-            Ok(())
+        runtime().block_on(async {
+            let place = Place::sqlite();
+            let store = place.open().await;
+            compare(rounds, &store).await?;
+            store.close().await;
+            Ok::<_, TestCaseError>(())
+        })?;
+    }
+
+    #[test]
+    fn memory_and_postgres_answer_alike(rounds in vec(vec(step(), 1..6), 1..16)) {
+        static PLACE: LazyLock<Place> = LazyLock::new(Place::postgres);
+        runtime().block_on(async {
+            let store = PLACE.open().await;
+            PLACE.damage("TRUNCATE invites, agents, operations, tokens, spent_challenges").await;
+            compare(rounds, &store).await?;
+            store.close().await;
+            Ok::<_, TestCaseError>(())
         })?;
     }
 }

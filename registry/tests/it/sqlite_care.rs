@@ -1,11 +1,9 @@
-//! A database on a disk in bad days: backups while writing, damage, forgery, and what a thief of the file finds.
+//! The file of a database: backups while writing, and what a thief of it finds.
 
 use std::sync::Arc;
 
-use aip_protocol::identity::{EndpointPolicy, Operation};
-use aip_protocol::json::Json;
 use aip_registry::testsuite::fixtures::{invite, name, newcomer, token};
-use aip_registry::{Directory, Grants, RegistryConfig, RegistryError, SqlStore, StoreError};
+use aip_registry::{Directory, Grants, SqlStore};
 use sqlx::{Connection, Row};
 
 use crate::kit;
@@ -49,101 +47,6 @@ async fn a_backup_is_whole_while_writing_goes_on() {
         );
     }
     assert_eq!(store.counts().await.expect("read").agents, 51);
-}
-
-#[tokio::test]
-async fn damage_is_found_by_the_integrity_check() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let store = kit::sqlite(folder.path()).await;
-    store.create(newcomer("alice")).await.expect("written");
-    let mut conn = stranger(folder.path()).await;
-    sqlx::query("PRAGMA foreign_keys = OFF")
-        .execute(&mut conn)
-        .await
-        .expect("off");
-    sqlx::query("DELETE FROM agents")
-        .execute(&mut conn)
-        .await
-        .expect("damaged");
-    assert_eq!(
-        store.check_integrity().await.expect("checked"),
-        ["a row of operations refers to nothing"]
-    );
-}
-
-/// An agent with three operations in a database on disk.
-async fn alice_on_disk(folder: &std::path::Path) -> (Arc<SqlStore>, kit::Agent) {
-    let store = Arc::new(kit::sqlite(folder).await);
-    let hub = kit::Hub::over(Arc::clone(&store), RegistryConfig::default());
-    let mut alice = hub.agent("alice").await;
-    for _ in 0..2 {
-        alice = alice.next(hub.now(), |_| {});
-        let operated = hub.registry.operate(&name("alice"), &alice.wire()).await;
-        operated.expect("appended");
-    }
-    (store, alice)
-}
-
-#[tokio::test]
-async fn a_damaged_history_is_not_believed() {
-    for damage in [
-        "DELETE FROM operations WHERE seq = 2",
-        "DELETE FROM operations WHERE seq = 1",
-        "UPDATE operations SET operation = replace(operation, 'personal', 'business') WHERE seq = 0",
-        "UPDATE operations SET operation = replace(operation, 'personal', 'business') WHERE seq = 2",
-        "UPDATE operations SET operation = substr(operation, 2) WHERE seq = 1",
-        "UPDATE agents SET head = (SELECT 'z' || head)",
-    ] {
-        let folder = tempfile::tempdir().expect("a folder");
-        let (store, alice) = alice_on_disk(folder.path()).await;
-        assert_eq!(
-            store.check_histories().await.expect("checked"),
-            Vec::<String>::new()
-        );
-        let mut conn = stranger(folder.path()).await;
-        let damaged = sqlx::query(damage).execute(&mut conn).await.expect("damaged");
-        assert_eq!(damaged.rows_affected(), 1, "{damage}");
-        // Another registry over the same store has nothing in memory yet.
-        let cold = kit::Hub::over(Arc::clone(&store), RegistryConfig::default());
-        let refused = cold.registry.resolve(&alice.did).await.expect_err(damage);
-        assert!(
-            matches!(refused, RegistryError::Failed(StoreError::Corrupt(_))),
-            "{damage}: {refused:?}"
-        );
-        let problems = store.check_histories().await.expect("checked");
-        assert!(
-            problems.len() == 1 && problems[0].contains("alice"),
-            "{problems:?}"
-        );
-    }
-}
-
-/// Whoever can write to the database can make its hashes fit; a signature he cannot make.
-#[tokio::test]
-async fn a_forged_operation_is_found_by_the_check_of_histories() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (store, alice) = alice_on_disk(folder.path()).await;
-    let Json::Object(mut forged) = alice.identity.head().json.clone() else {
-        panic!("an object")
-    };
-    forged.insert("x-note", "forged");
-    let forged = Operation::from_json(Json::Object(forged), EndpointPolicy::default()).expect("of good form");
-    let mut conn = stranger(folder.path()).await;
-    for (statement, value) in [
-        (
-            "UPDATE operations SET operation = $1 WHERE seq = 2",
-            forged.json.to_string(),
-        ),
-        ("UPDATE agents SET head = $1", forged.hash().to_owned()),
-    ] {
-        let forge = sqlx::query(statement).bind(value).execute(&mut conn).await;
-        forge.expect("forged");
-    }
-    let problems = store.check_histories().await.expect("checked");
-    assert!(
-        problems.len() == 1 && problems[0].contains("alice does not verify"),
-        "{problems:?}"
-    );
 }
 
 #[tokio::test]
