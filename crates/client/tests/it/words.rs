@@ -1,9 +1,12 @@
 //! What the command says where people stumble: in flags and names, not in headers and percent signs.
 
+use std::net::SocketAddr;
+
 use aip_client::Draft;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 
 use crate::aip::Aip;
 use crate::fake::{FakeHub, Fault};
@@ -109,6 +112,19 @@ async fn keys_that_are_there_are_never_a_surprise() {
     }
 }
 
+/// Answers the first thing that is said to it with these bytes, and closes.
+async fn door(answer: &'static [u8]) -> (SocketAddr, JoinHandle<()>) {
+    let door = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = door.local_addr().unwrap();
+    let answering = tokio::spawn(async move {
+        let (mut stream, _) = door.accept().await.unwrap();
+        let mut said = [0; 4096];
+        assert!(stream.read(&mut said).await.unwrap() > 0);
+        stream.write_all(answer).await.unwrap();
+    });
+    (address, answering)
+}
+
 #[tokio::test]
 async fn http_and_https_are_told_apart() {
     let hub = FakeHub::start().await;
@@ -130,27 +146,22 @@ async fn http_and_https_are_told_apart() {
     let said = try_at(hub.url(), 3).await;
     assert!(said.contains("leads on to https://hub.example,"), "{said}");
     // A hub behind TLS answers plain http with an alert, and closes.
-    let door = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = door.local_addr().unwrap();
-    let answering = tokio::spawn(async move {
-        let (mut stream, _) = door.accept().await.unwrap();
-        let mut request = [0; 512];
-        assert!(stream.read(&mut request).await.unwrap() > 0);
-        stream.write_all(&[21, 3, 3, 0, 2, 2, 70]).await.unwrap();
-    });
+    let (address, answering) = door(&[21, 3, 3, 0, 2, 2, 70]).await;
     let said = try_at(format!("http://{address}"), 1).await;
     assert!(said.contains(&format!("https://{address}")), "{said}");
     answering.await.unwrap();
     // And the other way round. A root that signed nothing stands for those of the machine, which may have none.
     let root = aip.path("root.pem");
     std::fs::write(&root, include_str!("words/root.pem")).unwrap();
-    let secure = hub.url().replace("http:", "https:");
+    let (address, answering) = door(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n").await;
+    let secure = format!("https://{address}");
     let mut command = aip.command(&["--hub", &secure, "resolve", "bob@hub.example"]);
     let output = within(command.env("SSL_CERT_FILE", &root).output())
         .await
         .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains(&format!("is it {}?", hub.url())), "{said}");
+    assert!(said.contains(&format!("is it http://{address}?")), "{said}");
+    answering.await.unwrap();
 }
 
 #[tokio::test]
