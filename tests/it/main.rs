@@ -8,6 +8,8 @@
     reason = "a test is to panic, and so are its helpers"
 )]
 
+mod deploy;
+mod engines;
 mod faults;
 mod hostile;
 mod limits;

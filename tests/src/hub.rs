@@ -24,6 +24,8 @@ pub struct HubOptions {
     pub environment: Vec<(String, String)>,
     /// The data folder; a temporary one by default.
     pub data: Option<PathBuf>,
+    /// The domain of a development hub; `localhost` and its port by default. Several processes of one hub have the same.
+    pub domain: Option<String>,
     /// A hub as in production, without `--dev`, for this domain; it listens on loopback all the same.
     pub production: Option<String>,
     /// A program to run the hub under (`faketime`, `strace`), with its arguments.
@@ -279,7 +281,8 @@ impl TestHub {
     #[must_use]
     pub fn domain(&self) -> String {
         let local = || format!("localhost:{}", self.port);
-        self.options.production.clone().unwrap_or_else(local)
+        let HubOptions { production, domain, .. } = &self.options;
+        production.clone().or_else(|| domain.clone()).unwrap_or_else(local)
     }
 
     /// The process id while it runs.

@@ -9,6 +9,7 @@
 mod binary;
 mod chance;
 pub mod clients;
+pub mod cluster;
 pub mod history;
 mod hub;
 pub mod keyed;
