@@ -26,7 +26,10 @@ fn read(path: impl AsRef<Path>) -> String {
 /// All documents of a YAML text. Strict: a key that stands twice is an error. The empty ones are left out.
 fn yaml_documents(text: &str) -> Vec<Value> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text).unwrap_or_else(|error| panic!("{error}"));
-    documents.into_iter().filter(|document| !document.is_null()).collect()
+    documents
+        .into_iter()
+        .filter(|document| !document.is_null())
+        .collect()
 }
 
 /// The one document of a YAML file.
@@ -73,7 +76,9 @@ fn validator(name: &str) -> Option<PathBuf> {
     let fetched = ["target/validators/bin", "target/engines/venv/bin"].map(|folder| root().join(folder));
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = fetched.into_iter().chain(std::env::split_paths(&path));
-    let found = folders.map(|folder| folder.join(name)).find(|program| program.is_file());
+    let found = folders
+        .map(|folder| folder.join(name))
+        .find(|program| program.is_file());
     #[expect(clippy::print_stdout, reason = "a check that is skipped says why")]
     if found.is_none() {
         println!("skipped: there is no {name}; deploy/validators fetches it");
@@ -86,11 +91,17 @@ fn run(command: &mut Command) -> String {
     let output = finish(command);
     let said = String::from_utf8_lossy(&output.stderr);
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{command:?}: {}\n{printed}\n{said}", output.status);
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{printed}\n{said}",
+        output.status
+    );
     printed
 }
 
 /// Runs a program to its end, whatever that is.
 fn finish(command: &mut Command) -> Output {
-    command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
+    command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }

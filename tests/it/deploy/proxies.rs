@@ -12,8 +12,14 @@ fn default_setting(section: &str, key: &str) -> u64 {
 
 /// The number between `before` and `after`.
 fn number(text: &str, before: &str, after: &str) -> u64 {
-    let rest = text.split(before).nth(1).unwrap_or_else(|| panic!("no {before:?}"));
-    rest.split(after).next().and_then(|word| word.trim().parse().ok()).unwrap_or_else(|| panic!("{before:?}"))
+    let rest = text
+        .split(before)
+        .nth(1)
+        .unwrap_or_else(|| panic!("no {before:?}"));
+    rest.split(after)
+        .next()
+        .and_then(|word| word.trim().parse().ok())
+        .unwrap_or_else(|| panic!("{before:?}"))
 }
 
 #[test]
@@ -40,9 +46,16 @@ fn caddy_takes_its_file() {
     for upstream in ["127.0.0.1:8080", "hub-1:8080 hub-2:8080 hub-3:8080"] {
         for tls in ["", "tls internal"] {
             let mut check = Command::new(&program);
-            check.args(["validate", "--adapter", "caddyfile", "--config"]).arg(&file);
-            check.env("HUB_HOST", "hub.example.org").env("HUB_UPSTREAM", upstream).env("HUB_TLS", tls);
-            run(check.env("HOME", folder.path()).env("XDG_DATA_HOME", folder.path()));
+            check
+                .args(["validate", "--adapter", "caddyfile", "--config"])
+                .arg(&file);
+            check
+                .env("HUB_HOST", "hub.example.org")
+                .env("HUB_UPSTREAM", upstream)
+                .env("HUB_TLS", tls);
+            run(check
+                .env("HOME", folder.path())
+                .env("XDG_DATA_HOME", folder.path()));
         }
     }
 }

@@ -25,23 +25,43 @@ fn code_lines(text: &str) -> Vec<Vec<String>> {
 
 /// The sub-commands and options of `aip-hub` in a line; `None` where it does not run the program.
 fn invocation(words: &[String]) -> Option<(Vec<String>, Vec<String>)> {
-    let at = words.iter().position(|word| word == "aip-hub" || word.ends_with("/aip-hub"))?;
-    let rest = words[at + 1..].iter().take_while(|word| !matches!(word.as_str(), "#" | "|" | ";" | "&&" | "||"));
+    let program = |word: &String| {
+        word == "aip-hub" || word.ends_with("/bin/aip-hub") || word.ends_with("release/aip-hub")
+    };
+    // It is also the name of a user.
+    let user = |at: usize| at > 0 && matches!(words[at - 1].as_str(), "-u" | "-o" | "-g");
+    let at = (0..words.len()).find(|at| program(&words[*at]) && !user(*at))?;
+    let rest = words[at + 1..]
+        .iter()
+        .take_while(|word| !matches!(word.as_str(), "#" | "|" | ";" | "&&" | "||"));
     let rest: Vec<&String> = rest.collect();
-    let plain = |word: &&&String| word.bytes().all(|b| b.is_ascii_lowercase() || b == b'-') && !word.starts_with('-');
-    let commands: Vec<String> = rest.iter().take_while(plain).map(|word| (*word).clone()).collect();
+    let plain =
+        |word: &&&String| word.bytes().all(|b| b.is_ascii_lowercase() || b == b'-') && !word.starts_with('-');
+    let commands: Vec<String> = rest
+        .iter()
+        .take_while(plain)
+        .map(|word| (*word).clone())
+        .collect();
     let option = |word: &&String| {
         let name = word.trim_end_matches(['.', ',', ';', ')']).split('=').next()?;
         name.starts_with("--").then(|| name.to_owned())
     };
-    let options = rest.iter().filter_map(option).filter(|name| name.len() > 2).collect();
+    let options = rest
+        .iter()
+        .filter_map(option)
+        .filter(|name| name.len() > 2)
+        .collect();
     (!commands.is_empty()).then_some((commands, options))
 }
 
 /// The help of the command that the words name; further words are its arguments, if it has no commands of its own.
 fn help(commands: &[String]) -> Option<String> {
     (1..=commands.len()).rev().find_map(|length| {
-        let output = finish(Command::new(binary("aip-hub")).args(&commands[..length]).arg("--help"));
+        let output = finish(
+            Command::new(binary("aip-hub"))
+                .args(&commands[..length])
+                .arg("--help"),
+        );
         let help = String::from_utf8_lossy(&output.stdout).into_owned();
         let group = help.contains("\nCommands:\n") && length < commands.len();
         (output.status.success() && !group).then_some(help)
@@ -54,9 +74,15 @@ fn every_command_of_the_documents_exists() {
     for document in DOCUMENTS {
         let text = read(document);
         for (commands, options) in code_lines(&text).iter().filter_map(|words| invocation(words)) {
-            let Some(help) = help(&commands) else { panic!("{document}: there is no `aip-hub {}`", commands.join(" ")) };
+            let Some(help) = help(&commands) else {
+                panic!("{document}: there is no `aip-hub {}`", commands.join(" "))
+            };
             for option in options {
-                assert!(help.contains(&option), "{document}: `aip-hub {}` has no {option}", commands.join(" "));
+                assert!(
+                    help.contains(&option),
+                    "{document}: `aip-hub {}` has no {option}",
+                    commands.join(" ")
+                );
             }
             seen += 1;
         }

@@ -74,9 +74,19 @@ fn an_edited_password_reaches_everyone_who_needs_it() {
 /// A secret that is in the repository would be everybody's.
 #[test]
 fn the_folder_of_secrets_is_in_no_commit_and_no_image() {
-    assert!(read("deploy/compose/.gitignore").lines().any(|line| line == "/secrets/"));
-    assert!(read(".dockerignore").lines().any(|line| line == "deploy/compose/secrets"));
-    let tracked = run(Command::new("git").args(["ls-files", "deploy/compose/secrets"]).current_dir(root()));
+    assert!(
+        read("deploy/compose/.gitignore")
+            .lines()
+            .any(|line| line == "/secrets/")
+    );
+    assert!(
+        read(".dockerignore")
+            .lines()
+            .any(|line| line == "deploy/compose/secrets")
+    );
+    let tracked = run(Command::new("git")
+        .args(["ls-files", "deploy/compose/secrets"])
+        .current_dir(root()));
     assert_eq!(tracked, "");
 }
 
@@ -97,13 +107,23 @@ fn the_hub_takes_the_drawn_settings() {
 
 #[test]
 fn nats_takes_its_configuration() {
-    let Some(program) = validator("nats-server") else { return };
+    let Some(program) = validator("nats-server") else {
+        return;
+    };
     let folder = drawn();
     let configuration = folder.path().join("nats.conf");
     let text = read("deploy/nats/nats.conf").replace("secrets/", "nats/");
     std::fs::write(&configuration, text).unwrap();
     let mut check = Command::new(program);
-    check.arg("-t").arg("-c").arg(&configuration).env("NATS_NAME", "nats-1");
+    check
+        .arg("-t")
+        .arg("-c")
+        .arg(&configuration)
+        .env("NATS_NAME", "nats-1");
     let output = finish(&mut check);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }

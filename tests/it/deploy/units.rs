@@ -31,7 +31,9 @@ fn every_process_runs_in_the_sandbox() {
 
 #[test]
 fn systemd_takes_the_units() {
-    let Some(program) = validator("systemd-analyze") else { return };
+    let Some(program) = validator("systemd-analyze") else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let mut names = Vec::new();
     for path in files_below("deploy/systemd") {
@@ -47,6 +49,8 @@ fn systemd_takes_the_units() {
     }
     assert_eq!(names.len(), 5, "{names:?}");
     let mut check = Command::new(program);
-    check.args(["verify", "--man=no"]).args(names.iter().map(|name| format!("./{name}")));
+    check
+        .args(["verify", "--man=no"])
+        .args(names.iter().map(|name| format!("./{name}")));
     run(check.current_dir(folder.path()));
 }
