@@ -131,10 +131,10 @@ impl Cursor {
         true
     }
 
-    /// When nothing is pending, all `total_bytes` that ever came are settled: mends the count where entries were
-    /// lost.
+    /// When nothing is pending, all `total_bytes` that came before `next_seq` are settled: mends the count where
+    /// entries were lost. Nothing is mended by who does not know the last sequence number.
     pub(crate) fn all_settled(&mut self, next_seq: u64, total_bytes: u64) {
-        if self.pending(next_seq) == 0 {
+        if self.next_seq == next_seq && self.pending(next_seq) == 0 {
             self.settled_bytes = total_bytes;
         }
     }
@@ -174,10 +174,14 @@ impl Cursor {
         here
     }
 
-    /// Forgets the dead letters whose time has come; tells how many.
-    pub(crate) fn drop_dead(&mut self, now: Timestamp) -> u64 {
+    /// Forgets those of `seqs` that are dead letters whose time has come; tells how many.
+    pub(crate) fn drop_dead(&mut self, seqs: &[u64], now: Timestamp) -> u64 {
         let before = self.dead.len();
-        self.dead.retain(|_, place| place.until > now);
+        for seq in seqs {
+            if self.dead.get(seq).is_some_and(|place| place.until <= now) {
+                self.dead.remove(seq);
+            }
+        }
         (before - self.dead.len()) as u64
     }
 }

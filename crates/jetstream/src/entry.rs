@@ -4,9 +4,11 @@
 //! so far, the latest reused id), so the last entry of a subject is all that an append has to read.
 
 use std::fmt;
+use std::time::Duration;
 
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
+use aip_relay::limits::CLOCK_SLACK_SECS;
 use aip_relay::mailbox::{Route, StoreError, StoredMessage};
 use bytes::Bytes;
 use uuid::Uuid;
@@ -63,9 +65,10 @@ impl Reuse {
         until: Timestamp::UNIX_EPOCH,
     };
 
-    /// Whether an entry of a reused id may still count at `now`.
+    /// Whether an entry of a reused id may still count at `now`, by the clock of any process.
     pub(crate) fn counts(&self, now: Timestamp) -> bool {
-        self.from_stream_seq > 0 && self.until >= now
+        let slack = Duration::from_secs(CLOCK_SLACK_SECS);
+        self.from_stream_seq > 0 && self.until + slack >= now
     }
 
     /// With one more, which will lie after `last_stream_seq` and count up to `until`.

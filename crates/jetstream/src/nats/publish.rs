@@ -116,7 +116,8 @@ impl Nats {
                 Try::Overtaken { last, .. } if !before => return Ok(Published::WrongLast { last }),
                 Try::Overtaken { stream, last } => {
                     match self.stored_before(&stream, subject, headers).await {
-                        Ok(Some(stream_seq)) => return Ok(Published::Stored { stream_seq }),
+                        // Perhaps another process's, under the same id: that is for the caller to see.
+                        Ok(Some(stream_seq)) => return Ok(Published::Duplicate { stream_seq }),
                         Ok(None) => return Ok(Published::WrongLast { last }),
                         Err(_) => limits::RETRY_PAUSE,
                     }

@@ -1,0 +1,193 @@
+//! What is remembered of a mailbox between two calls.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use aip_protocol::name::Did;
+
+use super::changes::Job;
+use crate::cursor::Cursor;
+use crate::entry::{Entry, Head};
+use crate::limits;
+
+/// A cursor and the stream sequence of its record (0: there is none).
+#[derive(Debug, Clone)]
+pub(super) struct Known {
+    pub(super) cursor: Arc<Cursor>,
+    pub(super) revision: u64,
+}
+
+impl Default for Known {
+    /// Of a mailbox that nobody has read from.
+    fn default() -> Self {
+        Self {
+            cursor: Arc::new(Cursor::EMPTY),
+            revision: 0,
+        }
+    }
+}
+
+/// Pending messages, as far as they were met. All mailboxes of a process together keep a bounded number.
+#[derive(Debug)]
+struct Heads {
+    kept: BTreeMap<u64, Head>,
+    total: Arc<AtomicUsize>,
+}
+
+impl Heads {
+    fn insert(&mut self, head: Head) {
+        let room = self.kept.len() < limits::HEADS_KEPT_MAX
+            && self.total.load(Relaxed) < limits::HEADS_KEPT_TOTAL_MAX;
+        if room && self.kept.insert(head.seq, head).is_none() {
+            self.total.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn forget_settled(&mut self, cursor: &Cursor) {
+        let before = self.kept.len();
+        self.kept.retain(|seq, _| !cursor.is_settled(*seq));
+        self.total.fetch_sub(before - self.kept.len(), Relaxed);
+    }
+}
+
+impl Drop for Heads {
+    fn drop(&mut self) {
+        self.total.fetch_sub(self.kept.len(), Relaxed);
+    }
+}
+
+/// How far a mailbox goes at least.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct End {
+    pub(super) seq: u64,
+    stream_seq: u64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Memory {
+    known: Option<Known>,
+    heads: Heads,
+    /// The highest sequence number that is known to be given out.
+    last_seq: u64,
+    /// All entries up to this sequence number were met, or it is known that they are gone.
+    met_seq: u64,
+    /// Bytes of all envelopes up to a sequence number.
+    total_bytes: (u64, u64),
+    /// The highest stream sequence that an entry of this mailbox is known to have.
+    last_stream_seq: u64,
+    /// Changes that wait to be written.
+    pub(super) queue: Vec<Job>,
+    /// A task is writing them.
+    pub(super) writing: bool,
+}
+
+impl Memory {
+    /// Nothing is remembered yet; `heads` counts those that all mailboxes keep.
+    pub(super) fn new(heads: Arc<AtomicUsize>) -> Self {
+        Self {
+            known: None,
+            heads: Heads {
+                kept: BTreeMap::new(),
+                total: heads,
+            },
+            last_seq: 0,
+            met_seq: 0,
+            total_bytes: (0, 0),
+            last_stream_seq: 0,
+            queue: Vec::new(),
+            writing: false,
+        }
+    }
+
+    /// Takes note of a cursor and tells the newest known: records only grow, so the one with the higher revision
+    /// has everything that the other has.
+    pub(super) fn learn(&mut self, read: Known) -> Known {
+        match &self.known {
+            Some(known) if known.revision >= read.revision => known.clone(),
+            _ => {
+                self.heads.forget_settled(&read.cursor);
+                self.last_seq = self.last_seq.max(read.cursor.next_seq().saturating_sub(1));
+                self.known = Some(read.clone());
+                read
+            }
+        }
+    }
+
+    /// The newest cursor known.
+    pub(super) fn known(&self) -> Option<&Known> {
+        self.known.as_ref()
+    }
+
+    /// Whether the message is known to be settled.
+    pub(super) fn is_settled(&self, seq: u64) -> bool {
+        let known = self.known.as_ref();
+        known.is_some_and(|known| known.cursor.is_settled(seq))
+    }
+
+    /// Takes note of an entry.
+    pub(super) fn met(&mut self, entry: &Entry, stream_seq: u64) {
+        self.heard(entry.seq);
+        self.all_met(entry.seq);
+        self.total_bytes = self.total_bytes.max((entry.seq, entry.total_bytes));
+        self.last_stream_seq = self.last_stream_seq.max(stream_seq);
+        if entry.kind.waits() && !self.is_settled(entry.seq) {
+            self.heads.insert(entry.head(stream_seq));
+        }
+    }
+
+    /// Takes note that `seq` was given out.
+    pub(super) fn heard(&mut self, seq: u64) {
+        self.last_seq = self.last_seq.max(seq);
+    }
+
+    /// Takes note that no entry up to `seq` is left to be met.
+    pub(super) fn all_met(&mut self, seq: u64) {
+        self.met_seq = self.met_seq.max(seq);
+    }
+
+    /// What a reader must have seen before it may say that nothing follows.
+    pub(super) fn end(&self) -> End {
+        End {
+            seq: self.last_seq,
+            stream_seq: self.last_stream_seq,
+        }
+    }
+
+    /// Whether a reader that would go on at `next` has seen everything up to `end`.
+    pub(super) fn is_past(&self, end: End, next: u64) -> bool {
+        next > end.stream_seq && self.met_seq >= end.seq
+    }
+
+    pub(super) fn last_seq(&self) -> u64 {
+        self.last_seq
+    }
+
+    /// Bytes of all envelopes up to the last sequence number, if that one's entry was met.
+    pub(super) fn total_bytes(&self) -> Option<u64> {
+        let (seq, total_bytes) = self.total_bytes;
+        (seq == self.last_seq).then_some(total_bytes)
+    }
+
+    pub(super) fn head(&self, seq: u64) -> Option<&Head> {
+        self.heads.kept.get(&seq)
+    }
+
+    /// A stream sequence from which on every pending message above `after` is met.
+    pub(super) fn start_after(&self, after: u64) -> u64 {
+        let below = self.heads.kept.range(..=after).next_back();
+        let below = below.map_or(0, |(_, head)| head.stream_seq.saturating_add(1));
+        let floor = self.known.as_ref().map_or(0, |known| known.cursor.read_from());
+        below.max(floor)
+    }
+
+    /// How many of the pending messages up to `last_seq` are from `sender`; `None` when some are not known.
+    pub(super) fn count_from(&self, cursor: &Cursor, last_seq: u64, sender: &Did) -> Option<u64> {
+        let mut count = 0;
+        for seq in cursor.unsettled(last_seq) {
+            count += u64::from(self.heads.kept.get(&seq)?.sender == *sender);
+        }
+        Some(count)
+    }
+}

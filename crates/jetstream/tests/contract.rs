@@ -1,0 +1,107 @@
+//! The store on JetStream keeps the contract of mailboxes and of the dedup window, as every other one does: the same
+//! suites, under the same names, on a real server.
+
+#![expect(clippy::unwrap_used, reason = "a test is to panic")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use aip_jetstream::{Fresh, JetStreamMailboxes, Options, Parts};
+use aip_relay::dedup::Unshared;
+use aip_relay::mailbox::memory::MemoryMailboxes;
+use aip_relay::mailbox::{Epoch, MailboxStore};
+
+/// A store of its own on the server that all tests of this process share.
+async fn nats() -> (Arc<dyn MailboxStore>, ()) {
+    static STORES: AtomicU64 = AtomicU64::new(1);
+    let number = STORES.fetch_add(1, Ordering::Relaxed);
+    let options = Options {
+        urls: vec![aip_engines::Nats::shared().url()],
+        prefix: format!("contract-{number}"),
+        streams: 1,
+        ..Options::default()
+    };
+    let parts = Parts {
+        window: Arc::new(MemoryMailboxes::new(Epoch::from_random(1))),
+        shared: Arc::new(Unshared),
+        fresh: Fresh {
+            epoch_bits: number,
+            secret: [7; 32],
+        },
+        seed: number,
+        wake: Arc::new(|_, _| {}),
+    };
+    (
+        Arc::new(JetStreamMailboxes::open(options, parts).await.unwrap()),
+        (),
+    )
+}
+
+/// Makes a test of each function of a suite.
+macro_rules! on_nats {
+    ($suite:path as $name:ident: $($contract:ident),+ $(,)?) => {
+        mod $name {
+            mod nats {
+                use $suite as suite;
+                $(
+                    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                    async fn $contract() {
+                        let (store, ground) = crate::nats().await;
+                        suite::$contract(&suite::Context::new(store, ground)).await;
+                    }
+                )+
+            }
+        }
+    };
+}
+
+on_nats! { aip_relay::mailbox::suite as row_81_mailbox:
+    appended_is_fetched_in_order,
+    an_unknown_mailbox_is_empty,
+    a_retry_is_a_duplicate_with_the_first_number,
+    row_45_the_same_id_gets_the_same_result,
+    other_bytes_under_one_id_are_refused,
+    nobody_can_use_up_the_id_of_another,
+    row_06_mailboxes_and_senders_do_not_mix,
+    row_83_quotas_hold_at_the_limit,
+    a_quota_of_zero_lets_nothing_in,
+    a_direct_delivery_is_remembered_only,
+    a_fetch_is_bounded,
+    a_large_envelope_comes_back_whole,
+    forty_inserts_of_one_key_store_one,
+    concurrent_appends_get_all_numbers,
+    the_clock_high_water_only_rises,
+    an_ack_settles_up_to_its_number,
+    row_28_a_fetched_message_stays_until_its_ack,
+    row_41_an_ack_twice_or_late_is_harmless,
+    acks_out_of_order_hold_the_floor,
+    an_ack_beyond_the_end_changes_nothing,
+    row_29_an_ack_reaches_one_mailbox_only,
+    a_sequence_number_is_never_used_again,
+    offers_are_counted,
+    row_37_a_buried_message_leaves_the_way,
+    burying_in_the_middle_holds_the_floor,
+    a_redrive_gives_a_new_number,
+    a_redrive_into_a_full_mailbox_is_refused,
+    dead_letters_are_bounded,
+    dead_letters_end_after_fourteen_days,
+    a_late_redrive_leaves_no_status,
+    a_long_code_is_cut,
+    a_status_is_the_senders,
+    a_status_is_kept_fourteen_days,
+    an_id_used_again_has_its_newest_status,
+    an_expired_message_is_never_offered,
+    row_84_expiry_gives_room_back,
+    a_late_append_is_swept_too,
+    a_sweep_is_bounded,
+    a_legal_retry_always_meets_its_record,
+}
+
+on_nats! { aip_relay::dedup::suite as row_81_dedup:
+    the_first_wins,
+    the_first_answer_is_kept,
+    the_window_is_exact_at_its_edges,
+    the_longest_life_survives_every_sweep,
+    a_sweep_leaves_slack_for_calls_under_way,
+    one_winner_under_forty_concurrent_inserts,
+}
