@@ -75,9 +75,11 @@ pub struct Options {
     pub retention_secs: u64,
     /// The largest envelope, bytes.
     pub envelope_bytes_max: usize,
-    /// Make streams that are missing. Without it a missing stream is an error: what vanished is not silently
-    /// replaced by something empty.
+    /// Make the streams of a store that does not exist yet.
     pub create_streams: bool,
+    /// Make an empty stream in place of one that an existing store has lost. Its messages are gone: never without
+    /// someone having looked.
+    pub replace_lost_streams: bool,
     /// Change streams whose settings differ, where that loses nothing.
     pub update_streams: bool,
     /// `http://host:port` of a server's monitoring, to read how often it syncs to disk.
@@ -109,7 +111,8 @@ impl Default for Options {
             retention_secs: aip_relay::limits::RETENTION_SECS,
             envelope_bytes_max: 256 * 1024,
             create_streams: true,
-            update_streams: true,
+            replace_lost_streams: false,
+            update_streams: false,
             monitoring_url: None,
             publish_try: limits::PUBLISH_TRY,
             publish_deadline: limits::PUBLISH_DEADLINE,

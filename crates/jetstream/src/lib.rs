@@ -6,19 +6,35 @@
 //! header is the hint that there is something to ask for.
 
 mod background;
+mod clock;
 mod codec;
 pub mod config;
+mod counters;
 mod cursor;
 mod entry;
 mod expiry;
-mod limits;
+pub mod limits;
 mod live;
+mod mailbox;
 mod meta;
 mod nats;
 mod purge;
+mod room;
+pub mod server;
+mod start;
 pub mod stats;
 mod statuses;
+mod store;
 mod streams;
 mod sweep;
+#[cfg(test)]
+mod testing;
 
 pub use self::config::Options;
+pub use self::live::Wake;
+pub use self::meta::Fresh;
+pub use self::nats::ConnectError;
+pub use self::room::LocalWindow;
+pub use self::start::StartError;
+pub use self::store::{JetStreamMailboxes, Parts};
+pub use self::streams::StreamError;

@@ -64,6 +64,34 @@ pub const RECORDS_AGE_MAX: Duration = Duration::from_hours(15 * 24);
 pub const ATTEMPTS_KEPT_MAX: usize = 4_096;
 /// Messages of one mailbox whose attempts are written down: those with the most.
 pub const ATTEMPTS_WRITTEN_MAX: usize = 256;
+/// Mailboxes that are remembered (twice so many at most, besides those in use).
+pub const MAILBOXES_KEPT_MAX: usize = 65_536;
+/// Pending messages of one mailbox whose heads are remembered; others are read again when they are settled.
+pub const HEADS_KEPT_MAX: usize = 4_096;
+/// Heads that are remembered of all mailboxes together.
+pub const HEADS_KEPT_TOTAL_MAX: usize = 500_000;
+/// Changes of one mailbox's cursor that wait to be written; further ones are refused.
+pub const CHANGES_QUEUED_MAX: usize = 1_024;
+/// Races for one cursor that a change may lose, or writes whose outcome it may have to ask for.
+pub const CHANGE_TRIES_MAX: u32 = 32;
+/// Races for the end of one mailbox that an append may lose.
+pub const APPEND_TRIES_MAX: u32 = 64;
+/// The pause after a lost race doubles so often, from a millisecond.
+pub const RACE_PAUSE_DOUBLINGS: u32 = 5;
+/// How often one id may have been used again within the time that a stream knows ids.
+pub const REUSES_MAX: u32 = 256;
+/// Messages that one read of a mailbox brings, when heads are looked for.
+pub const HEADS_BATCH_MESSAGES: usize = 512;
+/// Bytes that a batch is allowed for a message besides its envelope.
+pub const ENTRY_BYTES: usize = 512;
+/// Single messages that are read at the same time.
+pub const READS_AT_ONCE: usize = 16;
+/// Accepted envelopes that wait to be noted in the dedup window of this process; further ones are not noted there.
+pub const NOTES_QUEUED_MAX: usize = 4_096;
+/// How long a store that is closed waits for records of its own that are on their way.
+pub const CLOSE_FLUSH: Duration = Duration::from_secs(5);
+/// Bytes of a page of a server's monitoring that are read.
+pub const MONITORING_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// How long a change of a stream may take.
 pub const ADMIN_TIMEOUT: Duration = Duration::from_secs(15);
 

@@ -27,7 +27,7 @@ use crate::streams::Layout;
 pub(crate) const SEQ_HEADER: &str = "Aip-Seq";
 
 /// Told of a mailbox that may have new messages, with the place of the newest if it is known. Must not block.
-pub(crate) type Wake = Arc<dyn Fn(&MailboxId, Option<u64>) + Send + Sync>;
+pub type Wake = Arc<dyn Fn(&MailboxId, Option<u64>) + Send + Sync>;
 
 /// The mailboxes that this process watches.
 pub(crate) struct Live {
@@ -96,8 +96,12 @@ impl Live {
             Arc::clone(&self.wake),
             Arc::clone(self.nats.stats()),
         );
+        // Not watched any more: the subscription ends here, unread.
         if let Some(listener) = locked(&self.watched).get_mut(mailbox) {
-            listener.0 = Some(tokio::spawn(listen).abort_handle());
+            let task = tokio::spawn(listen).abort_handle();
+            if let Some(twin) = listener.0.replace(task) {
+                twin.abort();
+            }
         }
         if self.nats.round_trip(limits::WATCH_TIMEOUT).await.is_err() {
             tracing::debug!("NATS does not confirm a subscription yet");

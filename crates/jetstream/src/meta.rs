@@ -7,6 +7,7 @@ use std::fmt;
 use aip_relay::mailbox::{Epoch, StoreError};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
@@ -43,6 +44,8 @@ struct Written {
     retention_secs: u64,
     /// The number of the stream of each shard.
     shards: Vec<u16>,
+    /// All streams have been made: one that is missing from now on is lost.
+    complete: bool,
 }
 
 /// What is the same for all processes of a store.
@@ -54,6 +57,8 @@ pub(crate) struct StoreRecord {
     pub(crate) retention_secs: u64,
     /// The number of the stream of each of the 256 shards.
     pub(crate) shards: Vec<u16>,
+    /// All streams have been made.
+    pub(crate) complete: bool,
 }
 
 impl fmt::Debug for StoreRecord {
@@ -66,22 +71,58 @@ impl fmt::Debug for StoreRecord {
     }
 }
 
+/// Reads the store's record, if there is one. The stream of records exists.
+pub(crate) async fn find(nats: &Nats, names: &Names) -> Result<Option<StoreRecord>, StoreError> {
+    let stored = nats.last_of(&names.meta(), &names.meta_subject(STORE)).await?;
+    stored.as_ref().map(read).transpose()
+}
+
+/// The number of the stream of each shard in a new store.
+pub(crate) fn spread(streams: u16) -> Vec<u16> {
+    (0..limits::SHARDS)
+        .filter_map(|shard| u16::try_from(shard).ok()?.checked_rem(streams))
+        .collect()
+}
+
 /// Reads the store's record, or makes it. The stream of records exists.
 pub(crate) async fn open(nats: &Nats, names: &Names, fresh: &Fresh) -> Result<StoreRecord, StoreError> {
-    let (stream, subject) = (names.meta(), names.meta_subject(STORE));
     for _ in 0..limits::CAS_TRIES_MAX {
-        if let Some(stored) = nats.last_of(&stream, &subject).await? {
-            return read(&stored);
+        if let Some(record) = find(nats, names).await? {
+            return Ok(record);
         }
         let new = made(nats, fresh);
-        let body = serde_json::to_vec(&new).map_err(|error| {
-            StoreError::Corrupt(format!("the store's record cannot be written: {error}").into())
-        })?;
+        let body = encode(&new)?;
         let headers = named(expecting(0), &format!("store.{}", new.epoch));
-        match nats.publish(&subject, headers, body.into()).await? {
+        let subject = names.meta_subject(STORE);
+        match nats.publish(&subject, headers, body).await? {
             Published::Stored { .. } | Published::Duplicate { .. } | Published::WrongLast { .. } => {}
-            Published::Full => return Err(StoreError::Unavailable("the stream of records is full".into())),
+            Published::Full => {
+                return Err(StoreError::Unavailable("the stream of records is full".into()));
+            }
         }
+    }
+    Err(StoreError::Unavailable(
+        "the store's record cannot be read back".into(),
+    ))
+}
+
+/// Notes that all streams have been made.
+pub(crate) async fn complete(nats: &Nats, names: &Names) -> Result<(), StoreError> {
+    let (stream, subject) = (names.meta(), names.meta_subject(STORE));
+    for _ in 0..limits::CAS_TRIES_MAX {
+        let Some(stored) = nats.last_of(&stream, &subject).await? else {
+            break;
+        };
+        let mut written = parse(&stored)?;
+        if written.complete {
+            return Ok(());
+        }
+        written.complete = true;
+        let headers = named(
+            expecting(stored.stream_seq),
+            &format!("complete.{}", written.epoch),
+        );
+        nats.publish(&subject, headers, encode(&written)?).await?;
     }
     Err(StoreError::Unavailable(
         "the store's record cannot be read back".into(),
@@ -95,29 +136,45 @@ fn made(nats: &Nats, fresh: &Fresh) -> Written {
         epoch: Epoch::from_random(fresh.epoch_bits).as_str().to_owned(),
         secret: URL_SAFE_NO_PAD.encode(fresh.secret),
         retention_secs: options.retention_secs,
-        shards: (0_u16..256).map(|shard| shard % options.streams.max(1)).collect(),
+        shards: spread(options.streams),
+        complete: false,
     }
 }
 
-fn read(stored: &Stored) -> Result<StoreRecord, StoreError> {
-    let unreadable = || StoreError::Corrupt("the store's record is unreadable".into());
-    let written: Written = serde_json::from_slice(&stored.payload).map_err(|_| unreadable())?;
+fn encode(record: &Written) -> Result<Bytes, StoreError> {
+    serde_json::to_vec(record)
+        .map(Bytes::from)
+        .map_err(|error| StoreError::Corrupt(format!("the store's record cannot be written: {error}").into()))
+}
+
+fn parse(stored: &Stored) -> Result<Written, StoreError> {
+    let written: Written =
+        serde_json::from_slice(&stored.payload).map_err(|error| unreadable(&error.to_string()))?;
     if written.schema != SCHEMA {
-        let found = written.schema;
-        return Err(StoreError::Corrupt(
-            format!("the store has layout {found}, this program reads {SCHEMA}").into(),
-        ));
+        return Err(unreadable(&format!(
+            "it has layout {}, this program knows {SCHEMA}",
+            written.schema
+        )));
     }
-    let secret = URL_SAFE_NO_PAD
-        .decode(&written.secret)
-        .map_err(|_| unreadable())?;
+    Ok(written)
+}
+
+fn unreadable(why: &str) -> StoreError {
+    StoreError::Corrupt(format!("the store's record is unreadable: {why}").into())
+}
+
+fn read(stored: &Stored) -> Result<StoreRecord, StoreError> {
+    let written = parse(stored)?;
+    let secret = URL_SAFE_NO_PAD.decode(&written.secret).unwrap_or_default();
+    let secret = <[u8; 32]>::try_from(secret).map_err(|_| unreadable("its secret has another length"))?;
     if written.shards.len() != limits::SHARDS {
-        return Err(unreadable());
+        return Err(unreadable("it has another number of shards"));
     }
     Ok(StoreRecord {
-        epoch: Epoch::parse(&written.epoch).ok_or_else(unreadable)?,
-        secret: secret.try_into().map_err(|_| unreadable())?,
+        epoch: Epoch::parse(&written.epoch).ok_or_else(|| unreadable("its epoch has another form"))?,
+        secret,
         retention_secs: written.retention_secs,
         shards: written.shards,
+        complete: written.complete,
     })
 }

@@ -15,16 +15,18 @@ use async_nats::{Client, HeaderMap, Message, Request};
 use bytes::Bytes;
 use tokio::sync::watch;
 
-pub(crate) use self::connect::ConnectError;
+pub use self::connect::ConnectError;
 use self::inbox::Inbox;
 pub(crate) use self::publish::{Published, expecting, named};
 pub(crate) use self::read::{Batch, Stored};
 use crate::config::Options;
 use crate::stats::Stats;
 
+mod admin;
 mod answer;
 mod connect;
 mod inbox;
+mod probe;
 mod publish;
 mod read;
 
@@ -141,3 +143,6 @@ impl Nats {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

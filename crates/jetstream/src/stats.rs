@@ -83,4 +83,6 @@ counters! {
     records_dropped,
     /// Mailboxes whose settled messages were not queued for purging, because the queue was full.
     purges_dropped,
+    /// Accepted envelopes that were not noted in the dedup window of this process, because it was too slow.
+    notes_dropped,
 }

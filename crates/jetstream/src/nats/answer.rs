@@ -29,19 +29,19 @@ pub(super) enum Answer<T> {
 
 #[derive(Deserialize)]
 struct Refused {
-    error: ApiError,
+    #[serde(default)]
+    error: Option<ApiError>,
 }
 
-/// Reads an answer. What `T` must have, an error has not.
+/// Reads an answer. The error is looked for first: some refusals have all members of a success beside it.
 pub(super) fn read<T: DeserializeOwned>(payload: &[u8]) -> Result<Answer<T>, StoreError> {
-    let unreadable = match serde_json::from_slice(payload) {
-        Ok(answer) => return Ok(Answer::Done(answer)),
-        Err(error) => error,
+    let unreadable = |error: serde_json::Error| {
+        StoreError::Corrupt(format!("an answer of JetStream is unreadable: {error}").into())
     };
-    match serde_json::from_slice::<Refused>(payload) {
-        Ok(Refused { error }) => Ok(Answer::Refused(error)),
-        Err(_) => Err(StoreError::Corrupt(
-            format!("an answer of JetStream is unreadable: {unreadable}").into(),
-        )),
+    match serde_json::from_slice(payload).map_err(unreadable)? {
+        Refused { error: Some(error) } => Ok(Answer::Refused(error)),
+        Refused { error: None } => serde_json::from_slice(payload)
+            .map(Answer::Done)
+            .map_err(unreadable),
     }
 }

@@ -69,7 +69,12 @@ impl Nats {
                     .domain(domain.as_str())
                     .build(client.clone()),
             ),
-            None => ("$JS.API".to_owned(), ContextBuilder::new().build(client.clone())),
+            None => (
+                "$JS.API".to_owned(),
+                ContextBuilder::new()
+                    .timeout(limits::ADMIN_TIMEOUT)
+                    .build(client.clone()),
+            ),
         };
         Ok(Self(Arc::new(Inner {
             client,

@@ -1,0 +1,155 @@
+//! The start: connect, check the servers, make or check the streams, and agree with all other processes.
+
+use std::sync::Arc;
+
+use aip_relay::mailbox::StoreError;
+
+use crate::config::Options;
+use crate::meta::{self, Fresh, StoreRecord};
+use crate::nats::{ConnectError, Nats};
+use crate::server::{self, Report};
+use crate::streams::{Layout, Missing, Names, Policy, StreamError, ensure, info, wanted};
+
+/// Why a store cannot be opened; each is a sentence for the operator.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// No connection, or impossible options.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The server's version.
+    #[error("the NATS server has version {found}; mailboxes need 2.14 or later")]
+    TooOld {
+        /// What it has.
+        found: String,
+    },
+    /// No JetStream.
+    #[error("the NATS server offers no JetStream: {0}")]
+    NoJetStream(String),
+    /// The account's limits do not allow a store.
+    #[error("the NATS account cannot hold mailboxes: {0}")]
+    Account(String),
+    /// Copies need a cluster.
+    #[error("{replicas} replicas need a cluster, and the NATS server is alone")]
+    NoCluster {
+        /// What was asked for.
+        replicas: u8,
+    },
+    /// The server takes no messages of the size we need.
+    #[error(
+        "the NATS server takes messages of {found} bytes at most, {needed} are needed: raise its `max_payload`"
+    )]
+    SmallPayload {
+        /// What it takes.
+        found: usize,
+        /// What is needed.
+        needed: usize,
+    },
+    /// A stream cannot be used.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    /// The store's record is gone, its mail is not.
+    #[error(
+        "the stream {meta} holds no record of this store, but {mailboxes} holds mail: restore {meta} from a backup"
+    )]
+    RecordLost {
+        /// Where the record should be.
+        meta: String,
+        /// Where the mail is.
+        mailboxes: String,
+    },
+    /// The store's record cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// An opened store.
+#[derive(Debug, Clone)]
+pub(crate) struct Started {
+    pub(crate) nats: Nats,
+    pub(crate) record: StoreRecord,
+    pub(crate) layout: Arc<Layout>,
+    pub(crate) report: Report,
+}
+
+/// Opens the store that `options` describe, or makes it with the chance of `fresh`. Any number of processes may do
+/// so at the same time.
+pub(crate) async fn start(options: Options, fresh: &Fresh) -> Result<Started, StartError> {
+    let nats = Nats::connect(options).await?;
+    let report = server::check(&nats).await?;
+    let names = Names::new(&nats.options().prefix);
+    let record = agree(&nats, &names, fresh).await?;
+    let layout = Arc::new(Layout::new(names, record.secret, &record.shards));
+    Ok(Started {
+        nats,
+        record,
+        layout,
+        report,
+    })
+}
+
+/// The store's record, with all streams in place. The record comes first, so that all processes make the same
+/// streams; when they are there it says so, and one that is missing later on is lost.
+async fn agree(nats: &Nats, names: &Names, fresh: &Fresh) -> Result<StoreRecord, StartError> {
+    let options = nats.options();
+    let make = if options.create_streams {
+        Missing::Make
+    } else {
+        Missing::NotOurs
+    };
+    let meta = wanted::meta(names, options);
+    if info(nats, &meta.name).await?.is_none() {
+        refuse_orphans(nats, names).await?;
+    }
+    let policy = Policy {
+        missing: make,
+        update: options.update_streams,
+    };
+    ensure(nats, &meta, policy).await?;
+    if meta::find(nats, names).await?.is_none() {
+        refuse_orphans(nats, names).await?;
+    }
+    let record = meta::open(nats, names, fresh).await?;
+    if record.complete && !options.replace_lost_streams {
+        ensure_all(nats, names, &record.shards, Missing::Lost).await?;
+    } else {
+        ensure_all(nats, names, &record.shards, make).await?;
+        meta::complete(nats, names).await?;
+    }
+    Ok(record)
+}
+
+/// A store is not made anew beside mail that an earlier record must have known.
+async fn refuse_orphans(nats: &Nats, names: &Names) -> Result<(), StartError> {
+    for number in 0..nats.options().streams {
+        let mailboxes = names.mailboxes(number);
+        let holds_mail = info(nats, &mailboxes)
+            .await?
+            .is_some_and(|found| found.state.messages > 0);
+        // Unless another process has just made it.
+        if holds_mail
+            && (info(nats, &names.meta()).await?.is_none() || meta::find(nats, names).await?.is_none())
+        {
+            return Err(StartError::RecordLost {
+                meta: names.meta(),
+                mailboxes,
+            });
+        }
+    }
+    Ok(())
+}
+
+async fn ensure_all(nats: &Nats, names: &Names, shards: &[u16], missing: Missing) -> Result<(), StartError> {
+    let options = nats.options();
+    let policy = Policy {
+        missing,
+        update: options.update_streams,
+    };
+    for stream in wanted::all(names, options, shards) {
+        ensure(nats, &stream, policy).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+use aip_engines::NatsOptions;
+use async_nats::HeaderMap;
+use async_nats::jetstream::stream::StorageType;
+
+use super::*;
+use crate::testing::{fresh, options};
+
+fn shared(prefix: &str) -> Options {
+    options(&aip_engines::Nats::shared().url(), prefix)
+}
+
+#[tokio::test]
+async fn ten_processes_that_start_together_agree() {
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..10 {
+        let mut options = shared("start-ten");
+        // Whoever is first decides.
+        options.streams = if n % 2 == 0 { 4 } else { 2 };
+        tasks.spawn(async move { start(options, &fresh(n)).await.expect("opens") });
+    }
+    let stores = tasks.join_all().await;
+    let first = &stores[0].record;
+    for store in &stores {
+        assert_eq!(store.record.epoch, first.epoch);
+        assert_eq!(store.record.secret, first.secret);
+        assert_eq!(store.record.shards, first.shards);
+    }
+}
+
+#[tokio::test]
+async fn a_store_opens_again_as_it_was() {
+    let first = start(shared("start-again"), &fresh(7)).await.expect("opens");
+    let mut other = shared("start-again");
+    other.streams = 8;
+    let again = start(other, &fresh(8)).await.expect("opens");
+    assert_eq!(again.record.epoch, first.record.epoch);
+    assert_eq!(again.layout.mailbox_streams().len(), 2);
+    assert_eq!(first.record.epoch.as_str(), "0000000000000007");
+}
+
+#[tokio::test]
+async fn the_report_says_what_could_be_safer() {
+    let server = aip_engines::Nats::start(&NatsOptions::default());
+    let with = async |server: &aip_engines::Nats| {
+        let mut options = options(&server.url(), "start-report");
+        options.monitoring_url = Some(server.monitor_url());
+        let report = start(options, &fresh(1)).await.expect("opens").report;
+        let codes: Vec<_> = report.warnings.iter().map(|warning| warning.code).collect();
+        (report.sync, codes)
+    };
+    let (sync, codes) = with(&server).await;
+    assert!(matches!(sync, server::Sync::Every(_)), "{sync:?}");
+    assert_eq!(codes, ["one_replica", "lazy_sync"]);
+    let careful = aip_engines::Nats::start(&NatsOptions {
+        sync_always: true,
+        ..NatsOptions::default()
+    });
+    assert_eq!(with(&careful).await, (server::Sync::Always, vec!["one_replica"]));
+}
+
+#[tokio::test]
+async fn a_server_without_jetstream_is_refused() {
+    let server = aip_engines::Nats::start(&NatsOptions {
+        without_jetstream: true,
+        ..NatsOptions::default()
+    });
+    let refused = start(options(&server.url(), "start-none"), &fresh(1)).await;
+    assert!(matches!(refused, Err(StartError::NoJetStream(_))), "{refused:?}");
+}
+
+#[tokio::test]
+async fn nobody_there_is_told_without_the_password() {
+    let mut options = options("nats://hub:hush@127.0.0.1:1", "start-nobody");
+    options.name = "test".to_owned();
+    let refused = start(options, &fresh(1))
+        .await
+        .expect_err("nobody there")
+        .to_string();
+    assert!(
+        refused.contains("127.0.0.1:1") && !refused.contains("hush"),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn a_lost_stream_is_not_replaced_in_silence() {
+    let store = start(shared("start-lost"), &fresh(1)).await.expect("opens");
+    let name = store.layout.names.mailboxes(1);
+    store
+        .nats
+        .jetstream()
+        .delete_stream(&name)
+        .await
+        .expect("deleted");
+    let refused = start(shared("start-lost"), &fresh(1)).await;
+    assert!(
+        matches!(&refused, Err(StartError::Stream(StreamError::Lost(lost))) if *lost == name),
+        "{refused:?}"
+    );
+    let mut options = shared("start-lost");
+    options.replace_lost_streams = true;
+    start(options, &fresh(1)).await.expect("opens");
+}
+
+#[tokio::test]
+async fn mail_without_its_record_is_not_taken_for_a_new_store() {
+    let store = start(shared("start-record"), &fresh(1)).await.expect("opens");
+    let place = store
+        .layout
+        .mailbox_place(&aip_relay::mailbox::MailboxId::from_bytes([1; 16]));
+    store
+        .nats
+        .publish(&place.entry_subject, HeaderMap::new(), "mail".into())
+        .await
+        .expect("stored");
+    let meta = store.layout.names.meta();
+    store
+        .nats
+        .jetstream()
+        .delete_stream(&meta)
+        .await
+        .expect("deleted");
+    let refused = start(shared("start-record"), &fresh(2)).await;
+    assert!(
+        matches!(refused, Err(StartError::RecordLost { .. })),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
+async fn streams_are_made_only_by_those_who_may() {
+    let mut options = shared("start-may");
+    options.create_streams = false;
+    let refused = start(options.clone(), &fresh(1)).await;
+    assert!(
+        matches!(refused, Err(StartError::Stream(StreamError::Missing(_)))),
+        "{refused:?}"
+    );
+    start(shared("start-may"), &fresh(1)).await.expect("opens");
+    start(options, &fresh(1)).await.expect("opens");
+}
+
+#[tokio::test]
+async fn a_stream_that_differs_is_changed_or_told() {
+    let store = start(shared("start-differs"), &fresh(1)).await.expect("opens");
+    let name = store.layout.names.mailboxes(0);
+    let mut config = info(&store.nats, &name)
+        .await
+        .expect("read")
+        .expect("there")
+        .config;
+    config.allow_direct = false;
+    config.description = Some("ours".to_owned());
+    store
+        .nats
+        .jetstream()
+        .update_stream(&config)
+        .await
+        .expect("changed");
+    let refused = start(shared("start-differs"), &fresh(1))
+        .await
+        .expect_err("differs")
+        .to_string();
+    assert!(
+        refused.contains("allow_direct is false, and must be true"),
+        "{refused}"
+    );
+    let mut options = shared("start-differs");
+    options.update_streams = true;
+    start(options.clone(), &fresh(1)).await.expect("opens");
+    let config = info(&store.nats, &name)
+        .await
+        .expect("read")
+        .expect("there")
+        .config;
+    assert!(config.allow_direct);
+    assert_eq!(config.description.as_deref(), Some("ours"));
+
+    let dead = store.layout.names.dead();
+    let mut config = info(&store.nats, &dead)
+        .await
+        .expect("read")
+        .expect("there")
+        .config;
+    store
+        .nats
+        .jetstream()
+        .delete_stream(&dead)
+        .await
+        .expect("deleted");
+    config.storage = StorageType::Memory;
+    store.nats.jetstream().create_stream(&config).await.expect("made");
+    let refused = start(options, &fresh(1)).await.expect_err("differs").to_string();
+    assert!(
+        refused.contains("storage is Memory, and must be File"),
+        "{refused}"
+    );
+}
