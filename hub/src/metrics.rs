@@ -9,6 +9,8 @@ use prometheus::{
     Encoder as _, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, Opts, Registry, TextEncoder,
 };
 
+mod engines;
+mod families;
 pub(crate) mod rooms;
 
 /// The media type of the text format.

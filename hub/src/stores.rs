@@ -50,7 +50,6 @@ pub struct Stores {
     pub mailboxes: MailStore,
     /// Whether the registry lies in the data folder.
     names_here: bool,
-    folder: DataDir,
     key_file: PathBuf,
     domain: Domain,
 }
@@ -90,7 +89,6 @@ impl Stores {
             registry: Arc::new(registry),
             mailboxes,
             names_here,
-            folder: folder.clone(),
             key_file: hub_key::file(settings, folder),
             domain,
         })

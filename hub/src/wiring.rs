@@ -14,7 +14,7 @@ use aip_protocol::name::Domain;
 use aip_registry::{AloneSiblings, Directory, Grants, MemoryStore, Registry, RegistryConfig};
 use aip_relay::admission::Blocklist;
 use aip_relay::mailbox::memory::MemoryMailboxes;
-use aip_relay::mailbox::{Epoch, MailboxStore, Quota, Upkeep as _};
+use aip_relay::mailbox::{Epoch, MailboxStore, Quota};
 use aip_relay::presence::Presence;
 use aip_relay::rate::{Rate, SenderRates};
 use aip_relay::relay::{Relay, RelayConfig};

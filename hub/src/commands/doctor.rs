@@ -1,5 +1,6 @@
 //! `aip-hub doctor`: looks at everything a hub needs, and says for each thing that is wrong how to mend it.
 
+mod engines;
 mod folder;
 mod machine;
 mod reach;
@@ -71,6 +72,7 @@ async fn examine(source: &Source, dev: bool) -> anyhow::Result<Vec<Finding>> {
         }
     };
     found.extend(folder::examine(&settings, &folder));
+    found.extend(engines::examine(&settings, &folder).await);
     match folder.lock() {
         Ok(_lock) => {
             found.push(Finding::Doubtful(

@@ -70,6 +70,10 @@ pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Settings, Prob
 }
 
 /// Takes secrets from the environment letter by letter: a password of digits is no number.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the configuration is what reads the environment"
+)]
 fn with_plain_secrets(mut figment: Figment) -> Figment {
     for key in SECRET_KEYS {
         let name = format!("{ENV_PREFIX}{}", key.replace('.', "__").to_uppercase());

@@ -5,8 +5,10 @@ use aip_relay::mailbox::{Health, StoreStats};
 use aip_relay::presence::PresenceCounts;
 use aip_relay::relay::RelayStats;
 use prometheus::proto::MetricFamily;
-use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+use prometheus::{IntCounterVec, IntGaugeVec, Opts};
 
+use super::engines;
+use super::families::Families;
 use crate::app::App;
 
 /// One snapshot of the rooms.
@@ -14,7 +16,7 @@ use crate::app::App;
 /// # Errors
 /// Two metrics of one name, which is a bug.
 pub(crate) fn gather(app: &App, counts: Option<Counts>) -> Result<Vec<MetricFamily>, prometheus::Error> {
-    let families = Families(Registry::new());
+    let families = Families::new();
     families.relay(app.relay.stats())?;
     families.store(&app.store.stats())?;
     families.health(&app.store.health())?;
@@ -22,25 +24,13 @@ pub(crate) fn gather(app: &App, counts: Option<Counts>) -> Result<Vec<MetricFami
     if let Some(counts) = counts {
         families.registry(counts)?;
     }
-    Ok(families.0.gather())
+    if let Some(stores) = &app.stores {
+        engines::add(&families, stores)?;
+    }
+    Ok(families.gather())
 }
 
-/// A registry that lives for one snapshot: counters start at zero and are moved to where the room's are.
-struct Families(Registry);
-
 impl Families {
-    fn counter(&self, name: &str, help: &str, value: u64) -> Result<(), prometheus::Error> {
-        let counter = IntCounter::new(name, help)?;
-        counter.inc_by(value);
-        self.0.register(Box::new(counter))
-    }
-
-    fn gauge(&self, name: &str, help: &str, value: u64) -> Result<(), prometheus::Error> {
-        let gauge = IntGauge::new(name, help)?;
-        gauge.set(signed(value));
-        self.0.register(Box::new(gauge))
-    }
-
     fn relay(&self, stats: &RelayStats) -> Result<(), prometheus::Error> {
         self.counter(
             "aip_relay_stored_total",
@@ -172,8 +162,4 @@ impl Families {
         self.gauge("aip_registry_tokens", "Tokens not swept yet", counts.tokens)?;
         self.gauge("aip_registry_invites", "Invites ever made", counts.invites)
     }
-}
-
-fn signed(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
 }

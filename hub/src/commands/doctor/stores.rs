@@ -1,6 +1,6 @@
 //! The stores, while no hub runs: whether they open, and whether what is in them is whole.
 
-use aip_relay::mailbox::Upkeep as _;
+use aip_registry::SqlStore;
 
 use super::Finding;
 use crate::clock;
@@ -9,6 +9,10 @@ use crate::datadir::DataDir;
 use crate::stores::Stores;
 
 pub(super) async fn examine(settings: &Settings, folder: &DataDir) -> Vec<Finding> {
+    let engines = &settings.engines;
+    if !engines.registry_url.is_empty() && !engines.mailboxes_url.is_empty() {
+        return Vec::new();
+    }
     if settings.hub.domain.is_empty() {
         return vec![Finding::Doubtful(
             "the stores were not opened: their domain is not known (hub.domain)".to_owned(),
@@ -24,15 +28,25 @@ pub(super) async fn examine(settings: &Settings, folder: &DataDir) -> Vec<Findin
         Err(error) => return vec![Finding::Bad(format!("{:#}", anyhow::Error::from(error)))],
     };
     let mut found = vec![Finding::Good("both stores open".to_owned())];
-    found.push(match stores.registry.check_integrity().await {
+    if engines.registry_url.is_empty() {
+        found.extend(registry(&stores.registry).await);
+    }
+    found.extend(time(&stores));
+    stores.close().await;
+    found
+}
+
+/// Whether what the registry holds is whole.
+pub(super) async fn registry(registry: &SqlStore) -> [Finding; 2] {
+    let whole = match registry.check_integrity().await {
         Ok(problems) if problems.is_empty() => Finding::Good("the registry's database is whole".to_owned()),
         Ok(problems) => Finding::Bad(format!(
             "the registry's database is damaged ({}): restore a backup",
             problems.join("; ")
         )),
         Err(error) => Finding::Bad(format!("the registry's database cannot be checked: {error}")),
-    });
-    found.push(match stores.registry.check_histories().await {
+    };
+    let signed = match registry.check_histories().await {
         Ok(problems) if problems.is_empty() => {
             Finding::Good("every identity history is whole and signed".to_owned())
         }
@@ -41,10 +55,8 @@ pub(super) async fn examine(settings: &Settings, folder: &DataDir) -> Vec<Findin
             problems.join("; ")
         )),
         Err(error) => Finding::Bad(format!("the identity histories cannot be checked: {error}")),
-    });
-    found.extend(time(&stores));
-    stores.close().await;
-    found
+    };
+    [whole, signed]
 }
 
 fn time(stores: &Stores) -> Option<Finding> {
