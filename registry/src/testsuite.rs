@@ -13,6 +13,7 @@
 pub mod directory;
 pub mod fixtures;
 pub mod grants;
+pub mod siblings;
 
 /// Stamps one `#[tokio::test]` for each function of the suites. `$open` is an expression that makes
 /// a fresh `Arc` of a store, with whatever must be kept alive beside it in a tuple.
@@ -40,6 +41,29 @@ macro_rules! stamp_contract {
                 async fn $name() {
                     let (store, _kept) = $open.await;
                     $crate::testsuite::$suite::$name(store).await;
+                }
+            )*
+        }
+    };
+}
+
+/// Stamps one `#[tokio::test]` for each function of the suite of siblings. `$context` is an expression that makes a fresh
+/// [`siblings::Context`].
+#[macro_export]
+macro_rules! stamp_siblings {
+    ($context:expr) => {
+        $crate::stamp_siblings!(@suite $context, [
+            a_challenge_is_fresh_once, one_of_many_spends_a_challenge, a_change_is_seen_by_the_other,
+            a_registration_ends_an_absence, a_challenge_is_good_at_every_process_and_once,
+        ]);
+    };
+    (@suite $context:expr, [$($name:ident),* $(,)?]) => {
+        mod contract {
+            use super::*;
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $name() {
+                    $crate::testsuite::siblings::$name($context).await;
                 }
             )*
         }

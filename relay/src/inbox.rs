@@ -105,7 +105,11 @@ impl Inbox {
             let state = self.store.state(attached.mailbox()).await?;
             match attached.enter(share).await {
                 Entry::In { generation } => return Ok((state, generation)),
-                Entry::Wait(_) if waits == ENTRY_WAITS_MAX => return Ok((state, 0)),
+                Entry::Wait(_) if waits == ENTRY_WAITS_MAX => {
+                    return Err(StoreError::Unavailable(
+                        "the mailbox changes hands again and again".into(),
+                    ));
+                }
                 Entry::Wait(pause) => sleep(pause).await,
             }
             waits += 1;

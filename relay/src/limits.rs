@@ -119,8 +119,8 @@ pub const CLAIM_SECS: u64 = 30;
 pub const CLAIM_LEAD_MILLIS: u64 = 250;
 /// The shortest pause before a message that another process has in hand is asked for again.
 pub const CLAIM_RETRY_MILLIS_MIN: u64 = 100;
-/// Pauses that a newcomer makes since its mailbox changed hands in another process; then it begins anyhow.
-pub const ENTRY_WAITS_MAX: u32 = 8;
+/// Pauses that a newcomer makes since its mailbox changed hands in another process; then it is told to come back.
+pub const ENTRY_WAITS_MAX: u32 = 30;
 /// Agents that are told of again at the same time, after signals may have been lost.
 pub const REUNITE_AT_ONCE_MAX: usize = 64;
 /// Status frames that wait for one session; a full queue drops status frames, never messages.

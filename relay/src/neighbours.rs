@@ -6,7 +6,7 @@
 //! and counts.
 //!
 //! [`Alone`] is the hub of one process, where everything is known anyway. `suite` (feature `testsuite`) holds the
-//! contract, run against every other implementation.
+//! contract, run against every other implementation; `memory` is one for tests.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -16,6 +16,11 @@ use async_trait::async_trait;
 
 use crate::mailbox::{Live, MailboxId};
 use crate::presence::{CloseReason, StatusUpdate};
+
+#[cfg(feature = "testsuite")]
+pub mod memory;
+#[cfg(feature = "testsuite")]
+pub mod suite;
 
 /// Something that happened in one process and concerns an agent's sessions in others.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,6 +16,9 @@ use governor::{Quota, RateLimiter};
 
 use crate::limits::RATE_SWEEP_CHECKS;
 
+#[cfg(feature = "testsuite")]
+pub mod suite;
+
 /// Whose bucket it is: the first 16 bytes of a hash of the sender's DID.
 pub type SenderKey = [u8; 16];
 

@@ -11,6 +11,7 @@
 mod care;
 mod contract;
 mod copy;
+mod crowds;
 mod front;
 mod kit;
 mod model;
@@ -18,5 +19,6 @@ mod peers;
 mod place;
 mod postgres;
 mod promises;
+mod siblings;
 mod sqlite;
 mod sqlite_care;

@@ -76,9 +76,10 @@ impl Open {
         self.offers.insert(seq, offer);
     }
 
-    /// Takes an offer away, and its claim; `None` if there was none.
+    /// Takes an offer away; `None` if there was none. Its claim is left to end by itself: another process that has read
+    /// the message just before it was settled is still told that it is taken.
     pub(super) fn remove(&mut self, seq: u64) -> Option<Offer> {
-        self.free(seq);
+        self.claimed.remove(&seq);
         self.lift(seq)
     }
 

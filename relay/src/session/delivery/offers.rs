@@ -363,6 +363,7 @@ impl Delivery {
         session.not_before = Some(now + Duration::from_secs(STORE_PAUSE_SECS));
         for seq in seqs {
             if self.is_moving(*seq, id) {
+                self.open.free(*seq);
                 self.open.remove(*seq);
                 self.scanned = self.scanned.min(seq.saturating_sub(1));
             }
