@@ -59,3 +59,32 @@ fn caddy_takes_its_file() {
         }
     }
 }
+
+#[test]
+fn nginx_takes_its_file() {
+    let (Some(nginx), Some(openssl)) = (validator("nginx"), validator("openssl")) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().display().to_string();
+    let mut certificate = Command::new(openssl);
+    certificate.args([
+        "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=hub",
+    ]);
+    certificate.args(["-keyout", "privkey.pem", "-out", "fullchain.pem"]);
+    run(certificate.current_dir(folder.path()));
+    let site = read("deploy/nginx/aip-hub.conf").replace("/etc/letsencrypt/live/hub.example.org", &place);
+    let kinds = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
+    let folders: String = kinds
+        .map(|kind| format!("{kind}_temp_path {place}/{kind};\n"))
+        .concat();
+    let whole = format!(
+        "pid {place}/pid;\nerror_log {place}/log;\nevents {{}}\nhttp {{\naccess_log off;\n{folders}{site}\n}}\n"
+    );
+    std::fs::write(folder.path().join("nginx.conf"), whole).unwrap();
+    let mut check = Command::new(nginx);
+    check
+        .args(["-t", "-q", "-p", &place, "-c"])
+        .arg(folder.path().join("nginx.conf"));
+    run(&mut check);
+}
