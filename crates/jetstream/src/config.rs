@@ -47,6 +47,10 @@ pub struct ClientCertificate {
 }
 
 /// How to reach the servers and how the store lies on them.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of its own in the operator's file"
+)]
 #[derive(Clone)]
 pub struct Options {
     /// Servers of one cluster, `nats://host:port` or `tls://host:port`; any that answers will do.

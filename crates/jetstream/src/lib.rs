@@ -11,6 +11,7 @@ mod codec;
 pub mod config;
 mod counters;
 mod cursor;
+pub mod doctor;
 mod entry;
 mod expiry;
 pub mod limits;

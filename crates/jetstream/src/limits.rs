@@ -62,8 +62,8 @@ pub const RECORDS_AGE_MAX: Duration = Duration::from_hours(15 * 24);
 
 /// Messages of one mailbox whose attempts are counted in memory.
 pub const ATTEMPTS_KEPT_MAX: usize = 4_096;
-/// Messages of one mailbox whose attempts are written down: those with the most.
-pub const ATTEMPTS_WRITTEN_MAX: usize = 256;
+/// Messages of one mailbox whose attempts are written down, those with the most: more than one session has in hand.
+pub const ATTEMPTS_WRITTEN_MAX: usize = 2_048;
 /// Mailboxes that are remembered (twice so many at most, besides those in use).
 pub const MAILBOXES_KEPT_MAX: usize = 65_536;
 /// Pending messages of one mailbox whose heads are remembered; others are read again when they are settled.
@@ -94,6 +94,11 @@ pub const CLOSE_FLUSH: Duration = Duration::from_secs(5);
 pub const MONITORING_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// How long a change of a stream may take.
 pub const ADMIN_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Subjects in one stream above which an operator is told: the servers keep all of them in memory.
+pub const STREAM_SUBJECTS_HIGH: u64 = 1_000_000;
+/// Bytes in one stream above which an operator is told: a lost copy takes long to make again.
+pub const STREAM_BYTES_HIGH: u64 = 20 * 1024 * 1024 * 1024;
 
 // --- records in the background ---
 

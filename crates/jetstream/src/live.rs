@@ -5,7 +5,6 @@
 //! who is woken reads from its cursor.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry as Slot;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -79,16 +78,14 @@ impl Live {
     /// Without a connection it returns at once: the subscription is made when the connection is back, and the
     /// reconnect wakes the mailbox.
     pub(crate) async fn watch(&self, mailbox: &MailboxId) {
-        match locked(&self.watched).entry(*mailbox) {
-            Slot::Occupied(_) => return,
-            Slot::Vacant(free) => free.insert(Listener(None)),
-        };
+        if !self.claim(mailbox) {
+            return;
+        }
         let place = self.layout.mailbox_place(mailbox);
         let subscribe = self.nats.client().subscribe(place.live_subject.to_string());
-        let hints = match tokio::time::timeout(limits::WATCH_TIMEOUT, subscribe).await {
-            Ok(Ok(hints)) => hints,
+        let Ok(Ok(hints)) = tokio::time::timeout(limits::WATCH_TIMEOUT, subscribe).await else {
             // The look now and then makes good for it.
-            Ok(Err(_)) | Err(_) => return tracing::warn!("a mailbox cannot be watched for news"),
+            return tracing::warn!("a mailbox cannot be watched for news");
         };
         let listen = listen(
             hints,
@@ -106,6 +103,16 @@ impl Live {
         if self.nats.round_trip(limits::WATCH_TIMEOUT).await.is_err() {
             tracing::debug!("NATS does not confirm a subscription yet");
         }
+    }
+
+    /// Whether nobody has begun to watch it.
+    fn claim(&self, mailbox: &MailboxId) -> bool {
+        let mut watched = locked(&self.watched);
+        let free = !watched.contains_key(mailbox);
+        if free {
+            watched.insert(*mailbox, Listener(None));
+        }
+        free
     }
 
     /// Ends [`Self::watch`].

@@ -166,7 +166,7 @@ fn unreadable(why: &str) -> StoreError {
 fn read(stored: &Stored) -> Result<StoreRecord, StoreError> {
     let written = parse(stored)?;
     let secret = URL_SAFE_NO_PAD.decode(&written.secret).unwrap_or_default();
-    let secret = <[u8; 32]>::try_from(secret).map_err(|_| unreadable("its secret has another length"))?;
+    let secret = <[u8; 32]>::try_from(secret).map_err(|_odd| unreadable("its secret has another length"))?;
     if written.shards.len() != limits::SHARDS {
         return Err(unreadable("it has another number of shards"));
     }

@@ -78,6 +78,7 @@ impl Purge {
     }
 
     /// Mailboxes that wait to be purged.
+    #[cfg(test)]
     pub(crate) fn waiting(&self) -> usize {
         locked(&self.queue).mailboxes.len()
     }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 use aip_relay::mailbox::{MailboxId, Status, StatusRecord, StoreError};
-use async_nats::HeaderMap;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
@@ -19,7 +18,7 @@ use uuid::Uuid;
 use crate::background::{Background, Record};
 use crate::codec::{Reader, Writer, readable};
 use crate::limits;
-use crate::nats::{Nats, Published, named};
+use crate::nats::Nats;
 use crate::streams::Layout;
 
 /// The layout of a record.
@@ -55,21 +54,6 @@ impl Statuses {
     /// Writes a status soon; never blocks.
     pub(crate) fn note(&self, sender: &Did, id: Uuid, record: StatusRecord) {
         self.background.put(self.packed(sender, id, record));
-    }
-
-    /// Writes a status; durable when it returns.
-    pub(crate) async fn write(&self, sender: &Did, id: Uuid, record: StatusRecord) -> Result<(), StoreError> {
-        let Record { subject, id, payload } = self.packed(sender, id, record);
-        match self
-            .nats
-            .publish(&subject, named(HeaderMap::new(), &id), payload)
-            .await?
-        {
-            Published::Stored { .. } | Published::Duplicate { .. } => Ok(()),
-            Published::WrongLast { .. } | Published::Full => Err(StoreError::Unavailable(
-                "the stream of statuses takes no records".into(),
-            )),
-        }
     }
 
     /// The newest status of this sender's `id` for each recipient (or the one `to`), in the order of acceptance.

@@ -71,7 +71,7 @@ async fn a_watched_mailbox_is_woken_by_what_another_process_stores() {
 
 #[tokio::test]
 async fn a_reconnect_wakes_everything_and_keeps_the_subscriptions() {
-    let server = aip_engines::Nats::start(&aip_engines::NatsOptions::default());
+    let server = aip_engines::Nats::start(aip_engines::NatsOptions::default());
     let proxy = aip_engines::Proxy::to(server.address());
     let there = testing::started_at(&server.url(), "live-cut").await;
     let here = testing::started_at(&proxy.url(&server.url()), "live-cut").await;

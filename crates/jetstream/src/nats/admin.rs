@@ -49,7 +49,7 @@ impl Nats {
             let mut replies = self.0.inbox.open(1).await;
             let subject = replies.subject().to_owned();
             let sent = self.client().publish(subject, bytes::Bytes::new()).await;
-            sent.map_err(|_| Silence::NotConnected)?;
+            sent.map_err(|_closed| Silence::NotConnected)?;
             replies.next().await.map(|_| ()).ok_or(Silence::NotConnected)
         };
         timeout(within, there_and_back)

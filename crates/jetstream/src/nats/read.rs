@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aip_relay::mailbox::StoreError;
-use async_nats::header::{NATS_LAST_SEQUENCE, NATS_SEQUENCE, NATS_SUBJECT};
+use async_nats::header::{NATS_LAST_SEQUENCE, NATS_SEQUENCE};
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::RawMessage;
 use async_nats::{HeaderMap, Message};
@@ -25,7 +25,6 @@ const NO_MESSAGE: u64 = 10037;
 #[derive(Debug, Clone)]
 pub(crate) struct Stored {
     pub(crate) stream_seq: u64,
-    pub(crate) subject: String,
     pub(crate) headers: HeaderMap,
     pub(crate) payload: Bytes,
 }
@@ -122,13 +121,11 @@ impl Nats {
         if !self.connected() {
             return Err(Silence::NotConnected.into());
         }
-        match timeout(self.options().read_timeout, self.read_batch(stream, &request)).await {
-            Ok(batch) => batch,
-            Err(_) => {
-                self.stats().timeouts.one();
-                Err(Silence::TimedOut.into())
-            }
-        }
+        let batch = timeout(self.options().read_timeout, self.read_batch(stream, &request)).await;
+        batch.unwrap_or_else(|_late| {
+            self.stats().timeouts.one();
+            Err(Silence::TimedOut.into())
+        })
     }
 
     async fn read_batch(&self, stream: &str, request: &BatchRequest<'_>) -> Result<Batch, StoreError> {
@@ -140,7 +137,7 @@ impl Nats {
         self.client()
             .publish_with_reply(subject, replies.subject().to_owned(), body.into())
             .await
-            .map_err(|_| StoreError::from(Silence::NotConnected))?;
+            .map_err(|_closed| StoreError::from(Silence::NotConnected))?;
         collect(&mut replies, request.batch).await
     }
 
@@ -243,24 +240,16 @@ fn number(headers: Option<&HeaderMap>, name: &str) -> Option<u64> {
     headers?.get(name)?.as_str().parse().ok()
 }
 
-/// A message that came by Direct Get: place and subject are headers.
+/// A message that came by Direct Get: its place is a header.
 fn stored(message: Message) -> Result<Stored, StoreError> {
-    let headers = message.headers.unwrap_or_default();
-    let stream_seq = number(Some(&headers), NATS_SEQUENCE.as_ref());
-    let subject = headers
-        .get(NATS_SUBJECT)
-        .map(|subject| subject.as_str().to_owned());
-    match (stream_seq, subject) {
-        (Some(stream_seq), Some(subject)) => Ok(Stored {
-            stream_seq,
-            subject,
-            headers,
-            payload: message.payload,
-        }),
-        _ => Err(StoreError::Corrupt(
-            "a message of a Direct Get has no place".into(),
-        )),
-    }
+    let stream_seq = number(message.headers.as_ref(), NATS_SEQUENCE.as_ref()).ok_or(StoreError::Corrupt(
+        "a message of a Direct Get has no place".into(),
+    ))?;
+    Ok(Stored {
+        stream_seq,
+        headers: message.headers.unwrap_or_default(),
+        payload: message.payload,
+    })
 }
 
 /// A message that came from the leader: base64 in JSON.
@@ -270,7 +259,6 @@ fn unpacked(message: RawMessage) -> Result<Stored, StoreError> {
     })?;
     Ok(Stored {
         stream_seq: message.sequence,
-        subject: message.subject.to_string(),
         headers: message.headers,
         payload: message.payload,
     })

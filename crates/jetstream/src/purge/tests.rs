@@ -11,7 +11,7 @@ fn at(secs: i64) -> Timestamp {
     Timestamp::from_unix_secs(1_000_000_000 + secs)
 }
 
-const WAIT: i64 = (limits::PURGE_DELAY_SECS + limits::PURGE_STEP_SECS) as i64;
+const WAIT: i64 = (limits::PURGE_DELAY_SECS + limits::PURGE_STEP_SECS).cast_signed();
 
 fn taken(queue: &mut Queue, secs: i64) -> Option<u64> {
     queue.take(at(secs)).map(|(_, _, step)| step.keep_from)
@@ -46,8 +46,9 @@ fn a_busy_mailbox_does_not_put_off_its_purge() {
     let mut queue = Queue::default();
     let mut purged = 0;
     for secs in 0..10_000_u64 {
-        assert!(queue.add(&place("a"), secs + 1, at(secs as i64)));
-        if let Some(keep_from) = taken(&mut queue, secs as i64) {
+        let now = secs.cast_signed();
+        assert!(queue.add(&place("a"), secs + 1, at(now)));
+        if let Some(keep_from) = taken(&mut queue, now) {
             purged = keep_from;
         }
         assert!(

@@ -34,13 +34,15 @@ struct Config {
 
 /// How often the server behind `url` syncs.
 pub(crate) async fn sync(url: &str) -> Sync {
-    match timeout(limits::READ_TIMEOUT, page(url, "/varz")).await {
-        Ok(Some(body)) => read(&body),
-        Ok(None) | Err(_) => {
-            tracing::warn!("the monitoring endpoint of NATS does not answer");
-            Sync::Unknown
-        }
-    }
+    let body = timeout(limits::READ_TIMEOUT, page(url, "/varz"))
+        .await
+        .ok()
+        .flatten();
+    let Some(body) = body else {
+        tracing::warn!("the monitoring endpoint of NATS does not answer");
+        return Sync::Unknown;
+    };
+    read(&body)
 }
 
 fn read(body: &[u8]) -> Sync {
@@ -77,7 +79,7 @@ mod tests {
     #[test]
     fn the_interval_is_read_from_the_general_page() {
         let every = br#"{"jetstream":{"config":{"sync_interval":120000000000}}}"#;
-        assert_eq!(read(every), Sync::Every(Duration::from_secs(120)));
+        assert_eq!(read(every), Sync::Every(Duration::from_mins(2)));
         let always = br#"{"jetstream":{"config":{"sync_interval":120000000000,"sync_always":true}}}"#;
         assert_eq!(read(always), Sync::Always);
         assert_eq!(read(b"{}"), Sync::Unknown);

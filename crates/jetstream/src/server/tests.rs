@@ -80,7 +80,7 @@ fn what_could_be_safer_is_told() {
         replicas: 3,
         ..Options::default()
     };
-    let minutes = Sync::Every(Duration::from_secs(120));
+    let minutes = Sync::Every(Duration::from_mins(2));
     assert_eq!(codes(&far("tls"), Sync::Always, true), Vec::<&str>::new());
     assert_eq!(codes(&far("nats"), Sync::Always, false), ["plain_text"]);
     assert_eq!(codes(&far("tls"), minutes, true), ["lazy_sync"]);

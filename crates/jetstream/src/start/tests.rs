@@ -40,7 +40,7 @@ async fn a_store_opens_again_as_it_was() {
 
 #[tokio::test]
 async fn the_report_says_what_could_be_safer() {
-    let server = aip_engines::Nats::start(&NatsOptions::default());
+    let server = aip_engines::Nats::start(NatsOptions::default());
     let with = async |server: &aip_engines::Nats| {
         let mut options = options(&server.url(), "start-report");
         options.monitoring_url = Some(server.monitor_url());
@@ -51,7 +51,7 @@ async fn the_report_says_what_could_be_safer() {
     let (sync, codes) = with(&server).await;
     assert!(matches!(sync, server::Sync::Every(_)), "{sync:?}");
     assert_eq!(codes, ["one_replica", "lazy_sync"]);
-    let careful = aip_engines::Nats::start(&NatsOptions {
+    let careful = aip_engines::Nats::start(NatsOptions {
         sync_always: true,
         ..NatsOptions::default()
     });
@@ -60,7 +60,7 @@ async fn the_report_says_what_could_be_safer() {
 
 #[tokio::test]
 async fn a_server_without_jetstream_is_refused() {
-    let server = aip_engines::Nats::start(&NatsOptions {
+    let server = aip_engines::Nats::start(NatsOptions {
         without_jetstream: true,
         ..NatsOptions::default()
     });

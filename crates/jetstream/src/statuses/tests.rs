@@ -56,9 +56,8 @@ async fn the_newest_record_counts_in_whatever_order_they_arrive() {
     let store = testing::started("status-order").await;
     let (here, alice) = (statuses(&store), did("alice"));
     // The late one was queued behind a slow server.
-    here.write(&alice, id(1), record("bob", Status::Acked, 5, Some(1)))
-        .await
-        .expect("written");
+    here.note(&alice, id(1), record("bob", Status::Acked, 5, Some(1)));
+    assert!(here.background.flush(Duration::from_secs(20)).await);
     here.note(&alice, id(1), record("bob", Status::Stored, 0, Some(1)));
     // All at the same moment: final after not final; a redriven message has a place of its own.
     here.note(&alice, id(2), record("bob", Status::Dead, 0, Some(2)));
@@ -98,7 +97,7 @@ async fn a_look_up_tells_each_recipient_and_only_what_the_sender_sent() {
 /// Another process sees what this one has flushed; the servers may be away in between.
 #[tokio::test]
 async fn records_wait_for_the_servers() {
-    let server = aip_engines::Nats::start(&NatsOptions::default());
+    let server = aip_engines::Nats::start(NatsOptions::default());
     let proxy = Proxy::to(server.address());
     let there = testing::started_at(&server.url(), "status-wait").await;
     let here = testing::started_at(&proxy.url(&server.url()), "status-wait").await;

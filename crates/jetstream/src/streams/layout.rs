@@ -82,12 +82,6 @@ impl Names {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Token(Arc<str>);
 
-impl Token {
-    pub(crate) fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -99,7 +93,6 @@ impl fmt::Display for Token {
 pub(crate) struct Place {
     /// The stream of its messages.
     pub(crate) stream: Arc<str>,
-    pub(crate) shard: u8,
     pub(crate) token: Token,
     pub(crate) entry_subject: Arc<str>,
     pub(crate) cursor_subject: Arc<str>,
@@ -118,7 +111,6 @@ pub(crate) struct Layout {
     pub(crate) dead: Arc<str>,
     pub(crate) statuses: Arc<str>,
     pub(crate) expiries: Arc<str>,
-    pub(crate) meta: Arc<str>,
 }
 
 impl fmt::Debug for Layout {
@@ -143,7 +135,6 @@ impl Layout {
             dead: names.dead().into(),
             statuses: names.statuses().into(),
             expiries: names.expiries().into(),
-            meta: names.meta().into(),
             names,
         }
     }
@@ -155,7 +146,6 @@ impl Layout {
         let subject = |what: &str| format!("{prefix}.{what}.{shard:02x}.{token}").into();
         Place {
             stream: self.stream_of(shard),
-            shard,
             entry_subject: subject("mb"),
             cursor_subject: subject("cur"),
             dead_subject: subject("dlq"),
@@ -246,12 +236,14 @@ mod tests {
         );
         assert_eq!(here.entry_subject, again.entry_subject);
         assert_ne!(here.token, elsewhere.token);
-        assert_eq!(here.token.as_str().len(), 26);
-        assert_eq!(
-            *here.entry_subject,
-            *format!("aip.mb.{:02x}.{}", here.shard, here.token)
-        );
-        assert_eq!(*here.stream, *format!("AIP_MB_{}", here.shard % 16));
+        let (token, stream) = (here.token.to_string(), here.stream.to_string());
+        assert_eq!(token.len(), 26);
+        let (head, shard_and_token) = here.entry_subject.split_at("aip.mb.".len());
+        let (shard, rest) = shard_and_token.split_once('.').expect("a shard");
+        assert_eq!((head, rest), ("aip.mb.", token.as_str()));
+        let shard = u8::from_str_radix(shard, 16).expect("hexadecimal");
+        assert_eq!(stream, format!("AIP_MB_{}", shard % 16));
+        assert_eq!(*here.live_subject, *format!("aip.live.{shard:02x}.{token}"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::expiry::Early;
 use crate::start::Started;
 use crate::testing;
 
-const RETENTION_SECS: i64 = aip_relay::limits::RETENTION_SECS as i64;
+const RETENTION_SECS: i64 = aip_relay::limits::RETENTION_SECS.cast_signed();
 
 /// Mailboxes that only know what ends when: entries are the text `mailbox seq end`.
 #[derive(Debug, Default)]

@@ -46,8 +46,8 @@ fn what_loses_nothing_can_be_mended() {
     let change = |config: &mut Config| {
         config.allow_direct = false;
         config.discard = DiscardPolicy::Old;
-        config.duplicate_window = Duration::from_secs(120);
-        config.max_age = Duration::from_secs(60);
+        config.duplicate_window = Duration::from_mins(2);
+        config.max_age = Duration::from_mins(1);
         config.max_message_size = 1_000;
         config.max_messages_per_subject = 10;
         config.republish = None;
