@@ -11,6 +11,7 @@ use crate::kit;
 use crate::place::{Place, on_both_engines};
 
 on_both_engines!(
+    on two threads:
     damage_is_found_by_the_integrity_check,
     a_damaged_history_is_not_believed,
     a_forged_operation_is_found_by_the_check_of_histories,

@@ -11,6 +11,7 @@ use futures_util::future::join_all;
 use crate::place::{Place, on_both_engines};
 
 on_both_engines!(
+    on two threads:
     a_copy_is_equal_and_copying_again_changes_nothing,
     a_copy_follows_the_original,
     a_copy_takes_nothing_from_a_registry_that_is_ahead,

@@ -80,22 +80,27 @@ pub(crate) fn migrating(url: &str) -> PostgresOptions {
     options
 }
 
-/// Makes one test on each engine of every function, which takes an empty [`Place`].
+/// Makes one test on each engine of every function, which takes an empty [`Place`]. On one thread, what is begun
+/// together waits for the writer together; on two, it arrives as it comes.
 macro_rules! on_both_engines {
-    ($($name:ident),* $(,)?) => {
-        mod sqlite {
+    (on one thread: $($names:tt)*) => {
+        $crate::place::on_both_engines!(@engine sqlite, [tokio::test], $($names)*);
+        $crate::place::on_both_engines!(@engine postgres, [tokio::test], $($names)*);
+    };
+    (on two threads: $($names:tt)*) => {
+        $crate::place::on_both_engines!(
+            @engine sqlite, [tokio::test(flavor = "multi_thread", worker_threads = 2)], $($names)*
+        );
+        $crate::place::on_both_engines!(
+            @engine postgres, [tokio::test(flavor = "multi_thread", worker_threads = 2)], $($names)*
+        );
+    };
+    (@engine $engine:ident, $test:tt, $($name:ident),* $(,)?) => {
+        mod $engine {
             $(
-                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                #$test
                 async fn $name() {
-                    super::$name($crate::place::Place::sqlite()).await;
-                }
-            )*
-        }
-        mod postgres {
-            $(
-                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                async fn $name() {
-                    super::$name($crate::place::Place::postgres()).await;
+                    super::$name($crate::place::Place::$engine()).await;
                 }
             )*
         }
