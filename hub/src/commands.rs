@@ -7,6 +7,7 @@ mod doctor;
 mod health;
 mod init;
 mod keygen;
+mod migrate;
 mod openapi;
 mod operator;
 mod output;
@@ -43,6 +44,8 @@ enum Command {
     Backup(backup::Args),
     /// Puts a backup into an empty data folder
     Restore(restore::Args),
+    /// Brings the database of names up to this release; on PostgreSQL, before any process of the release starts
+    Migrate(migrate::Args),
     /// Administers the running hub
     Admin(admin::Args),
     /// Prints the OpenAPI document
@@ -61,6 +64,7 @@ pub fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(&args),
         Command::Backup(args) => backup::run(&args),
         Command::Restore(args) => restore::run(&args),
+        Command::Migrate(args) => migrate::run(&args),
         Command::Admin(args) => admin::run(&args),
         Command::Openapi => openapi::run(),
         Command::Health(args) => health::run(&args),

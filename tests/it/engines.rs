@@ -2,6 +2,7 @@
 
 mod keys;
 mod losses;
+mod migrate;
 mod one;
 mod several;
 mod stopping;
