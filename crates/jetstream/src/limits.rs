@@ -6,8 +6,8 @@ use std::time::Duration;
 
 /// How long one attempt to reach a server may take.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Pings to the server; two without an answer and the connection is given up.
-pub const PING_INTERVAL: Duration = Duration::from_secs(10);
+/// Pings to the server; after two without an answer the connection is given up.
+pub const PING_INTERVAL: Duration = Duration::from_secs(5);
 /// The longest pause between two attempts to reconnect; three quarters of it at least, once it has grown so far.
 pub const RECONNECT_PAUSE_MAX: Duration = Duration::from_secs(4);
 /// The first pause between two attempts to reconnect.
@@ -32,9 +32,9 @@ pub const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// Messages in one batch of a Direct Get, whatever was asked.
 pub const BATCH_MESSAGES_MAX: usize = 1_024;
 /// Bytes in one batch of a Direct Get, whatever was asked.
-pub const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
+pub const BATCH_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Batches of Direct Gets that are being read at the same time; further callers wait, within their time-outs.
-pub const BATCHES_MAX: usize = 256;
+pub const BATCHES_MAX: usize = 128;
 /// Times that a compare-and-set of this room's own records is tried.
 pub const CAS_TRIES_MAX: usize = 16;
 

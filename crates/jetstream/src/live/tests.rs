@@ -30,6 +30,17 @@ fn only_a_message_after_the_last_seen_one_was_missed() {
     assert!(!missed(&hint(22, 9), &mut last));
 }
 
+#[test]
+fn looks_are_spread_over_their_interval() {
+    let parts = limits::LOOK_EVERY.as_secs();
+    let mut looked = vec![0; usize::try_from(parts).expect("few")];
+    for n in 0..3_000 {
+        let mailbox = MailboxId::of(&testing::did(&format!("agent{n}")));
+        looked[usize::try_from(part_of(&mailbox, parts)).expect("few")] += 1;
+    }
+    assert!(looked.iter().all(|times| (50..200).contains(times)), "{looked:?}");
+}
+
 type Woken = Arc<Mutex<Vec<(MailboxId, Option<u64>)>>>;
 
 fn wake(woken: &Woken) -> Wake {

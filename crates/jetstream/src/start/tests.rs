@@ -3,6 +3,7 @@ use async_nats::HeaderMap;
 use async_nats::jetstream::stream::StorageType;
 
 use super::*;
+use crate::config::Login;
 use crate::testing::{fresh, options};
 
 fn shared(prefix: &str) -> Options {
@@ -195,4 +196,56 @@ async fn a_stream_that_differs_is_changed_or_told() {
         refused.contains("storage is Memory, and must be File"),
         "{refused}"
     );
+}
+
+/// Opens a store on a server that asks who is there.
+async fn open_as(config: &str, login: Login) -> Result<Started, StartError> {
+    let server = aip_engines::Nats::start(NatsOptions {
+        config: config.to_owned(),
+        ..NatsOptions::default()
+    });
+    let mut options = options(&server.url(), "start-login");
+    options.login = login;
+    start(options, &fresh(1)).await
+}
+
+#[tokio::test]
+async fn a_server_that_asks_is_told_who_we_are() {
+    let password = |password: &str| Login::Password {
+        user: "hub".to_owned(),
+        password: password.to_owned(),
+    };
+    let users = "authorization { user: hub, password: hush }";
+    assert!(open_as(users, password("hush")).await.is_ok());
+    let token = "authorization { token: hush }";
+    assert!(open_as(token, Login::Token("hush".to_owned())).await.is_ok());
+    for (config, login) in [
+        (users, password("hush!")),
+        (users, Login::None),
+        (token, Login::None),
+    ] {
+        let refused = open_as(config, login).await.expect_err("not let in");
+        assert!(matches!(refused, StartError::Connect(_)), "{refused}");
+        assert!(!refused.to_string().contains("hush"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_of_credentials_that_cannot_be_read_is_named() {
+    let mut options = shared("start-file");
+    options.login = Login::CredentialsFile("/nowhere/hub.creds".into());
+    let refused = start(options, &fresh(1))
+        .await
+        .expect_err("no such file")
+        .to_string();
+    assert!(refused.contains("/nowhere/hub.creds"), "{refused}");
+}
+
+/// An encrypted connection is asked for where it is required, before anything is said.
+#[tokio::test]
+async fn a_server_without_tls_is_refused_where_tls_is_required() {
+    let mut options = shared("start-tls");
+    options.tls_required = true;
+    let refused = start(options, &fresh(1)).await;
+    assert!(matches!(refused, Err(StartError::Connect(_))), "{refused:?}");
 }
