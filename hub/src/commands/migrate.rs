@@ -33,7 +33,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     output::line(&if migrated.from == migrated.to {
         format!("the registry has schema {} already", migrated.to)
     } else {
-        format!("the registry went from schema {} to {}", migrated.from, migrated.to)
+        format!(
+            "the registry went from schema {} to {}",
+            migrated.from, migrated.to
+        )
     })?;
     Ok(ExitCode::SUCCESS)
 }
