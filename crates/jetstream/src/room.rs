@@ -27,25 +27,30 @@ pub trait LocalWindow: DedupWindow + Upkeep {}
 
 impl<W: DedupWindow + Upkeep> LocalWindow for W {}
 
+/// What a number of the generator `SplitMix64` has more than the one before, before they are mixed.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// Numbers that no other publish has, as good as certainly.
 #[derive(Debug)]
 pub(crate) struct Stamps(AtomicU64);
 
 impl Stamps {
+    /// Processes with different seeds have different numbers, also when the seeds are not random.
     pub(crate) fn new(seed: u64) -> Self {
-        Self(AtomicU64::new(seed))
+        Self(AtomicU64::new(mixed(mixed(seed.wrapping_add(1)))))
     }
 
-    /// The next number of SplitMix64.
+    /// The next one.
     pub(crate) fn next(&self) -> u64 {
-        let mut bits = self
-            .0
-            .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
-            .wrapping_add(0x9e37_79b9_7f4a_7c15);
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ (bits >> 31)
+        mixed(self.0.fetch_add(STEP, Ordering::Relaxed))
     }
+}
+
+/// The mixing of `SplitMix64`: one to one, and every bit depends on all.
+fn mixed(mut bits: u64) -> u64 {
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
 }
 
 /// What became of a message that is settled.
@@ -210,5 +215,23 @@ impl Room {
         if record.accepted_at + Duration::from_secs(STATUS_SECS) >= record.at {
             self.statuses.note(sender, id, record);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn processes_with_neighbouring_seeds_have_different_stamps() {
+        let seeds = (0..50_u64).flat_map(|seed| [seed, seed.wrapping_mul(STEP)]);
+        let seeds: HashSet<u64> = seeds.collect();
+        let stamps = seeds.iter().map(|seed| Stamps::new(*seed));
+        let all: HashSet<u64> = stamps
+            .flat_map(|stamps| (0..100).map(move |_| stamps.next()))
+            .collect();
+        assert_eq!(all.len(), seeds.len() * 100);
     }
 }

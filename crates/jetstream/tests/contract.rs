@@ -1,61 +1,71 @@
 //! The store on JetStream keeps the contract of mailboxes and of the dedup window, as every other one does: the same
 //! suites, under the same names, on a real server.
 
-#![expect(clippy::unwrap_used, reason = "a test is to panic")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test is to panic")]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use aip_jetstream::{Fresh, JetStreamMailboxes, Options, Parts};
-use aip_relay::dedup::Unshared;
-use aip_relay::mailbox::memory::MemoryMailboxes;
-use aip_relay::mailbox::{Epoch, MailboxStore};
+use aip_relay::mailbox::MailboxStore;
 
-/// A store of its own on the server that all tests of this process share.
-async fn nats() -> (Arc<dyn MailboxStore>, ()) {
-    static STORES: AtomicU64 = AtomicU64::new(1);
-    let number = STORES.fetch_add(1, Ordering::Relaxed);
-    let options = Options {
-        urls: vec![aip_engines::Nats::shared().url()],
-        prefix: format!("contract-{number}"),
-        streams: 1,
-        ..Options::default()
-    };
-    let parts = Parts {
-        window: Arc::new(MemoryMailboxes::new(Epoch::from_random(1))),
-        shared: Arc::new(Unshared),
-        fresh: Fresh {
-            epoch_bits: number,
-            secret: [7; 32],
-        },
-        seed: number,
-        wake: Arc::new(|_, _| {}),
-    };
-    (
-        Arc::new(JetStreamMailboxes::open(options, parts).await.unwrap()),
-        (),
-    )
+use self::pair::Pair;
+
+#[path = "kit/pair.rs"]
+mod pair;
+#[path = "kit/stores.rs"]
+mod stores;
+
+type Store = (Arc<dyn MailboxStore>, ());
+
+fn options() -> aip_jetstream::Options {
+    let url = aip_engines::Nats::shared().url();
+    stores::options(&url, &stores::prefix("contract"))
 }
 
-/// Makes a test of each function of a suite.
+/// One process.
+async fn nats() -> Store {
+    (Arc::new(stores::open(options()).await), ())
+}
+
+/// One process that remembers no dedup keys of its own: the streams are the authority.
+async fn nats_without_window() -> Store {
+    (Arc::new(stores::open_forgetful(options()).await), ())
+}
+
+/// Two processes without windows of their own, taking turns.
+async fn nats_of_two_processes() -> Store {
+    let options = options();
+    let one = stores::open_forgetful(options.clone()).await;
+    let other = stores::open_forgetful(options).await;
+    (Arc::new(Pair::new(one, other)), ())
+}
+
+/// Makes a test of each function of a suite, on each of the backends.
 macro_rules! on_nats {
-    ($suite:path as $name:ident: $($contract:ident),+ $(,)?) => {
+    ($suite:path as $name:ident, $backends:tt: $contracts:tt) => {
         mod $name {
-            mod nats {
-                use $suite as suite;
-                $(
-                    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                    async fn $contract() {
-                        let (store, ground) = crate::nats().await;
-                        suite::$contract(&suite::Context::new(store, ground)).await;
-                    }
-                )+
-            }
+            on_nats!(@each $suite, $backends, $contracts);
         }
     };
+    (@each $suite:path, [$($backend:ident),+], $contracts:tt) => {
+        $(
+            mod $backend {
+                on_nats!(@tests $backend, $suite, $contracts);
+            }
+        )+
+    };
+    (@tests $backend:ident, $suite:path, [$($contract:ident),+ $(,)?]) => {
+        use $suite as suite;
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $contract() {
+                let (store, ground) = crate::$backend().await;
+                suite::$contract(&suite::Context::new(store, ground)).await;
+            }
+        )+
+    };
 }
 
-on_nats! { aip_relay::mailbox::suite as row_81_mailbox:
+on_nats! { aip_relay::mailbox::suite as row_81_mailbox, [nats, nats_without_window, nats_of_two_processes]: [
     appended_is_fetched_in_order,
     an_unknown_mailbox_is_empty,
     a_retry_is_a_duplicate_with_the_first_number,
@@ -95,13 +105,13 @@ on_nats! { aip_relay::mailbox::suite as row_81_mailbox:
     a_late_append_is_swept_too,
     a_sweep_is_bounded,
     a_legal_retry_always_meets_its_record,
-}
+] }
 
-on_nats! { aip_relay::dedup::suite as row_81_dedup:
+on_nats! { aip_relay::dedup::suite as row_81_dedup, [nats]: [
     the_first_wins,
     the_first_answer_is_kept,
     the_window_is_exact_at_its_edges,
     the_longest_life_survives_every_sweep,
     a_sweep_leaves_slack_for_calls_under_way,
     one_winner_under_forty_concurrent_inserts,
-}
+] }

@@ -1,6 +1,7 @@
 //! The cursor as bytes. Sequence numbers are written as distances, so a record is mostly single bytes.
 
 use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
 
 use aip_relay::mailbox::StoreError;
 use bytes::Bytes;
@@ -52,16 +53,15 @@ impl Cursor {
         }
     }
 
+    /// Sessions are large numbers and few: they are written once, and named by their place.
     fn write_attempts(&self, to: &mut Writer) {
-        let mut written: Vec<(u64, &Attempts)> = self
-            .attempts
-            .iter()
-            .map(|(seq, attempts)| (*seq, attempts))
-            .collect();
-        if written.len() > limits::ATTEMPTS_WRITTEN_MAX {
-            written.sort_by_key(|(_, attempts)| Reverse(attempts.count()));
-            written.truncate(limits::ATTEMPTS_WRITTEN_MAX);
-            written.sort_by_key(|(seq, _)| *seq);
+        let written = self.most_attempts();
+        let sessions = written.iter().flat_map(|(_, attempts)| attempts.known());
+        let sessions: BTreeSet<u64> = sessions.collect();
+        let places: HashMap<u64, u64> = sessions.iter().copied().zip(0..).collect();
+        to.number(sessions.len() as u64);
+        for session in &sessions {
+            to.fixed(*session);
         }
         to.number(written.len() as u64);
         let mut place = Rising(self.floor);
@@ -70,9 +70,20 @@ impl Cursor {
             to.number(u64::from(attempts.count()))
                 .number(u64::from(attempts.sessions()));
             for session in attempts.known() {
-                to.fixed(session);
+                to.number(places.get(&session).copied().unwrap_or_default());
             }
         }
+    }
+
+    fn most_attempts(&self) -> Vec<(u64, Attempts)> {
+        let all = self.attempts.iter().map(|(seq, attempts)| (*seq, *attempts));
+        let mut most: Vec<(u64, Attempts)> = all.collect();
+        if most.len() > limits::ATTEMPTS_WRITTEN_MAX {
+            most.sort_by_key(|(_, attempts)| Reverse(attempts.count()));
+            most.truncate(limits::ATTEMPTS_WRITTEN_MAX);
+            most.sort_by_key(|(seq, _)| *seq);
+        }
+        most
     }
 
     fn write_dead(&self, to: &mut Writer) {
@@ -120,15 +131,20 @@ impl Cursor {
     }
 
     fn read_attempts(&mut self, from: &mut Reader<'_>) -> Option<()> {
+        let mut sessions = Vec::new();
+        for _ in 0..from.number()? {
+            sessions.push(from.fixed()?);
+        }
         let mut place = Rising(self.floor);
         for _ in 0..from.number()? {
             let seq = place.read(from)?;
             let count = u32::try_from(from.number()?).ok()?;
-            let mut sessions = Vec::new();
+            let mut known = Vec::new();
             for _ in 0..from.number()? {
-                sessions.push(from.fixed()?);
+                let place = usize::try_from(from.number()?).ok()?;
+                known.push(*sessions.get(place)?);
             }
-            self.attempts.insert(seq, Attempts::from_parts(count, &sessions)?);
+            self.attempts.insert(seq, Attempts::from_parts(count, &known)?);
         }
         Some(())
     }

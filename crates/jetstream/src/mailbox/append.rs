@@ -232,13 +232,12 @@ impl Mailbox {
             return Ok(None);
         }
         let known = self.memory().count_from(cursor, last.seq, &entry.sender);
-        let count = match known {
-            Some(count) => count,
-            None => {
-                let heads = self.heads_of(cursor.unsettled(last.seq).collect()).await?;
-                let same = heads.values().filter(|head| head.sender == entry.sender);
-                same.count() as u64
-            }
+        let count = if let Some(count) = known {
+            count
+        } else {
+            let heads = self.heads_of(cursor.unsettled(last.seq).collect()).await?;
+            let same = heads.values().filter(|head| head.sender == entry.sender);
+            same.count() as u64
         };
         Ok((count >= room).then_some(Full::Sender))
     }

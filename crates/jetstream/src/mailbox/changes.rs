@@ -157,6 +157,7 @@ impl Writer {
             let heads = self.heads(&known.cursor, jobs).await;
             let heads = heads.map_err(|error| honest(error, unsure))?;
             let mut cursor = Cursor::clone(&known.cursor);
+            self.round_off(&mut cursor);
             let drafts: Vec<Draft> = jobs
                 .iter()
                 .map(|job| apply(&mut cursor, &job.change, &heads))
@@ -312,9 +313,11 @@ fn apply(cursor: &mut Cursor, change: &Change, heads: &BTreeMap<u64, Head>) -> D
             }
         }
         Change::Expire { seqs, now } => {
-            for head in seqs.iter().filter_map(|seq| heads.get(seq)) {
-                if head.expires_at <= *now {
-                    draft.settle(cursor, head.seq, Some(head));
+            let next_seq = cursor.next_seq();
+            for seq in seqs.iter().filter(|seq| **seq < next_seq) {
+                let head = heads.get(seq);
+                if head.is_none_or(|head| head.expires_at <= *now) {
+                    draft.settle(cursor, *seq, head);
                 }
             }
         }

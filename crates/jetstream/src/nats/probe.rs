@@ -37,7 +37,9 @@ impl Nats {
             .request(subject.to_owned(), Some(headers), Bytes::new(), within)
             .await?;
         let unclear = || StoreError::Unavailable("JetStream does not say whether it knows an id".into());
-        let ack: Ack = serde_json::from_slice(&message.payload).map_err(|_| unclear())?;
+        let Ok(ack) = serde_json::from_slice::<Ack>(&message.payload) else {
+            return Err(unclear());
+        };
         match ack.error {
             None if ack.duplicate && ack.seq > 0 => Ok(Some(ack.seq)),
             Some(error) if error.err_code == ROLLUP_REFUSED => Ok(None),

@@ -49,12 +49,6 @@ impl Cache {
         mailbox
     }
 
-    /// The mailbox, if it is remembered.
-    pub(crate) fn peek(&self, id: &MailboxId) -> Option<Arc<Mailbox>> {
-        let kept = self.kept();
-        kept.young.get(id).or_else(|| kept.old.get(id)).cloned()
-    }
-
     fn kept(&self) -> MutexGuard<'_, Generations> {
         // What is forgotten is read again.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
@@ -65,9 +59,9 @@ impl Generations {
     /// What is in use stays: two objects of one mailbox would only get in each other's way.
     fn grow_old(&mut self) {
         let old = mem::replace(&mut self.old, mem::take(&mut self.young));
-        let used = old
-            .into_iter()
-            .filter(|(_, mailbox)| Arc::strong_count(mailbox) > 1);
-        self.young = used.collect();
+        self.young.extend(
+            old.into_iter()
+                .filter(|(_, mailbox)| Arc::strong_count(mailbox) > 1),
+        );
     }
 }
