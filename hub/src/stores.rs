@@ -4,9 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use aip_jetstream::JetStreamMailboxes;
 use aip_protocol::name::Domain;
 use aip_protocol::time::Timestamp;
 use aip_registry::{PostgresOptions, SqlStore};
+use aip_relay::dedup::Unshared;
 use aip_relay::mailbox::rocks::{DiskGuard, RocksMailboxes, RocksOptions};
 use aip_relay::mailbox::{Epoch, MailboxStore, Upkeep as _};
 use rand::rngs::SysRng;
@@ -15,7 +17,12 @@ use rand_core::{Rng as _, UnwrapErr};
 use crate::backup::{self, BackupError, Manifest};
 use crate::config::Settings;
 use crate::datadir::DataDir;
-use crate::hub_key;
+use crate::{hub_key, process};
+
+mod bell;
+mod nats;
+
+pub use bell::Bell;
 
 /// Why the stores do not open.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +43,9 @@ pub enum OpenError {
     /// The mailboxes.
     #[error(transparent)]
     Mailboxes(#[from] aip_relay::mailbox::rocks::OpenError),
+    /// The mailboxes on NATS.
+    #[error(transparent)]
+    Nats(#[from] aip_jetstream::StartError),
     /// A store's thread could not do its work.
     #[error("the stores cannot be opened")]
     Interrupted(#[source] tokio::task::JoinError),
@@ -48,6 +58,10 @@ pub struct Stores {
     pub registry: Arc<SqlStore>,
     /// Envelopes.
     pub mailboxes: MailStore,
+    /// Brings news of mail that other processes store.
+    pub bell: Arc<Bell>,
+    /// What this process is called among those of its hub.
+    pub process: String,
     /// Whether the registry lies in the data folder.
     names_here: bool,
     key_file: PathBuf,
@@ -59,6 +73,8 @@ pub struct Stores {
 pub enum MailStore {
     /// In the data folder.
     Embedded(Arc<RocksMailboxes>),
+    /// On NATS `JetStream`, with the dedup window of this process in the data folder.
+    Nats(Arc<JetStreamMailboxes>),
 }
 
 impl MailStore {
@@ -66,6 +82,7 @@ impl MailStore {
     pub fn store(&self) -> Arc<dyn MailboxStore> {
         match self {
             Self::Embedded(mailboxes) => mailboxes.clone(),
+            Self::Nats(mailboxes) => mailboxes.clone(),
         }
     }
 }
@@ -84,10 +101,20 @@ impl Stores {
             return Err(OpenError::Moved(folder.root().to_owned()));
         }
         let registry = open_registry(settings, folder, &domain).await?;
-        let mailboxes = MailStore::Embedded(open_rocks(settings, folder.store()).await?);
+        let bell = Arc::<Bell>::default();
+        let process = process::name(&settings.hub.process_name, &mut UnwrapErr(SysRng));
+        let mailboxes = if mail_here {
+            MailStore::Embedded(open_rocks(settings, folder.store()).await?)
+        } else {
+            let window = open_rocks(settings, folder.window()).await?;
+            let opened = nats::open(settings, &process, window, Arc::new(Unshared), bell.clone()).await?;
+            MailStore::Nats(Arc::new(opened))
+        };
         Ok(Self {
             registry: Arc::new(registry),
             mailboxes,
+            bell,
+            process,
             names_here,
             key_file: hub_key::file(settings, folder),
             domain,
@@ -101,8 +128,18 @@ impl Stores {
 
     /// Whether everything lies in the data folder, which is this process's alone.
     pub fn are_embedded(&self) -> bool {
-        let MailStore::Embedded(_) = &self.mailboxes;
-        self.names_here
+        self.names_here && matches!(self.mailboxes, MailStore::Embedded(_))
+    }
+
+    /// What works, but not as safely as it could: one sentence each.
+    pub fn warnings(&self) -> Vec<String> {
+        match &self.mailboxes {
+            MailStore::Embedded(_) => Vec::new(),
+            MailStore::Nats(mailboxes) => {
+                let warnings = mailboxes.report().warnings.iter();
+                warnings.map(|warning| warning.sentence.clone()).collect()
+            }
+        }
     }
 
     /// What a backup of the data folder leaves out, and what copies it: one sentence each.
@@ -111,6 +148,11 @@ impl Stores {
         if !self.names_here {
             elsewhere.push(
                 "names, tokens and invites lie on PostgreSQL: copy them with pg_dump, as docs/RUNBOOK.md says",
+            );
+        }
+        if let MailStore::Nats(_) = &self.mailboxes {
+            elsewhere.push(
+                "mailboxes lie on NATS: copy their streams with `nats stream backup`, as docs/RUNBOOK.md says",
             );
         }
         elsewhere
@@ -124,11 +166,12 @@ impl Stores {
     pub async fn backup(&self, to: &Path, now: Timestamp) -> Result<Manifest, BackupError> {
         let target = backup::begin(to)?;
         let failed = |store| move |source| BackupError::Store { store, source };
-        let MailStore::Embedded(mailboxes) = &self.mailboxes;
-        mailboxes
-            .checkpoint(&target.store())
-            .await
-            .map_err(|error| failed("mailboxes")(error.into()))?;
+        if let MailStore::Embedded(mailboxes) = &self.mailboxes {
+            mailboxes
+                .checkpoint(&target.store())
+                .await
+                .map_err(|error| failed("mailboxes")(error.into()))?;
+        }
         if self.names_here {
             self.registry
                 .backup_to(&target.registry())
@@ -146,6 +189,9 @@ impl Stores {
     /// Ends what writes in the background, and every connection. Embedded mailboxes close when their last user lets go
     /// of them.
     pub async fn close(&self) {
+        if let MailStore::Nats(mailboxes) = &self.mailboxes {
+            mailboxes.close().await;
+        }
         self.registry.close().await;
     }
 }

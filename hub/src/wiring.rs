@@ -15,6 +15,7 @@ use aip_registry::{AloneSiblings, Directory, Grants, MemoryStore, Registry, Regi
 use aip_relay::admission::Blocklist;
 use aip_relay::mailbox::memory::MemoryMailboxes;
 use aip_relay::mailbox::{Epoch, MailboxStore, Quota};
+use aip_relay::neighbours::Alone;
 use aip_relay::presence::Presence;
 use aip_relay::rate::{Rate, SenderRates};
 use aip_relay::relay::{Relay, RelayConfig};
@@ -97,6 +98,9 @@ impl Seams {
             token => token.clone(),
         };
         let stores = Arc::new(Stores::open(settings, folder).await?);
+        for sentence in stores.warnings() {
+            tracing::warn!("{sentence}");
+        }
         let hub_key = if settings.engines.registry_url.is_empty() {
             hub_key::own(settings, folder, &mut rng)?
         } else {
@@ -172,7 +176,11 @@ pub async fn open(settings: Settings, folder: &DataDir) -> Result<Hub, StartErro
 pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
     let life = Lifecycle::new();
     let domain = Domain::parse(&settings.hub.domain)?;
-    let presence = Presence::new();
+    let neighbours = Arc::new(Alone);
+    let presence = Presence::among(neighbours, seams.mailboxes.clone());
+    if let Some(stores) = &seams.stores {
+        stores.bell.hang(&presence, seams.clock.clone());
+    }
     let registry = Arc::new(Registry::new(
         domain.clone(),
         registry_config(&settings),

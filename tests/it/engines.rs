@@ -52,15 +52,14 @@ async fn acked(hub: &TestHub, token: &str, epoch: &Value, upto: u64) -> Answer {
     ask(hub.url(), &Request::post("/api/v1/inbox/ack", body).bearer(token)).await
 }
 
-/// The words for what became of a message.
-async fn status(hub: &TestHub, token: &str, id: impl std::fmt::Display) -> Vec<String> {
-    let path = format!("/api/v1/messages/{id}/status");
-    let answer = ask(hub.url(), &Request::get(path).bearer(token)).await.json();
-    let items = answer["recipients"].as_array().cloned().unwrap_or_default();
-    items
-        .iter()
-        .filter_map(|item| item["status"].as_str().map(str::to_owned))
-        .collect()
+/// Waits until the hub says this of a message: news of it are written behind its back.
+async fn status(hub: &TestHub, token: &str, id: impl std::fmt::Display, expected: &str) {
+    let request = Request::get(format!("/api/v1/messages/{id}/status")).bearer(token);
+    until(&format!("the status {expected}"), async || {
+        let answer = ask(hub.url(), &request).await;
+        (answer.json()["status"] == expected).then_some(())
+    })
+    .await;
 }
 
 /// Two agents, registered at the first process.

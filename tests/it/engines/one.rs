@@ -15,18 +15,18 @@ async fn works(engines: Engines) {
     let answer = keyed::send(hub, envelope.to_wire()).await;
     assert_eq!((answer.status, answer.json()["seq"].as_u64()), (202, Some(1)));
     let answer = keyed::send(hub, envelope.to_wire()).await;
-    assert_eq!(answer.status, 202, "{}", answer.text());
+    assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(answer.json()["status"], "duplicate");
     assert_eq!(answer.json()["seq"], 1, "the first answer again");
     assert_eq!(sent(hub, &alice, &bob).await, 2);
-    assert_eq!(status(hub, &alices, envelope.id).await, ["stored"]);
+    status(hub, &alices, envelope.id, "stored").await;
 
     let waiting = inbox(hub, &bobs).await;
     assert_eq!(places(&waiting), [1, 2]);
     let epoch = &waiting.json()["epoch"];
     assert_eq!(acked(hub, &bobs, epoch, 1).await.status, 200);
     assert_eq!(places(&inbox(hub, &bobs).await), [2]);
-    assert_eq!(status(hub, &alices, envelope.id).await, ["acked"]);
+    status(hub, &alices, envelope.id, "acked").await;
 }
 
 #[tokio::test]
