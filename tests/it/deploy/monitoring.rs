@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use aip_tests::TestHub;
+use aip_tests::cluster::Cluster;
 use aip_tests::raw::{Request, ask};
 use serde_json::Value;
 
-use super::{items, members, read, run, strings, validator, yaml};
-use crate::tidy::{files, root};
+use super::{files_below, items, members, read, run, strings, validator, yaml};
+use crate::tidy::root;
 
 const ALERTS: &str = "deploy/prometheus/alerts.yml";
 const DASHBOARD: &str = "deploy/grafana/dashboards/aip-hub.json";
@@ -32,12 +32,17 @@ const PROMETHEUS: &[&str] = &["up", "ALERTS"];
 /// What the names of all other metrics begin with.
 const PREFIXES: &[&str] = &["aip_", "gnatsd_", "jetstream_"];
 
-/// The names of metrics in an expression; at least one.
-fn metrics(expression: &str) -> BTreeSet<String> {
-    let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+/// The names of metrics in a text.
+fn named(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let named =
         |word: &&str| PROMETHEUS.contains(word) || PREFIXES.iter().any(|prefix| word.starts_with(prefix));
-    let found: BTreeSet<String> = words.filter(named).map(str::to_owned).collect();
+    words.filter(named).map(str::to_owned).collect()
+}
+
+/// The names of metrics in an expression; at least one.
+fn metrics(expression: &str) -> BTreeSet<String> {
+    let found = named(expression);
     assert!(!found.is_empty(), "`{expression}` asks for nothing that is known");
     found
 }
@@ -48,11 +53,14 @@ fn family(name: &str) -> &str {
     ends.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
 }
 
-/// What a running hub exports, and what its source names beside that: a counter without a count yet has no line.
+/// What a running process with all engines exports, and what its source names beside that: a counter with labels has
+/// no line before it counts.
 async fn exported() -> BTreeSet<String> {
-    let hub = TestHub::start();
-    ask(hub.url(), &Request::get("/.well-known/aip")).await;
-    let text = ask(hub.operator_url(), &Request::get("/metrics")).await.text();
+    let hub = Cluster::start(1);
+    ask(hub.hub(0).url(), &Request::get("/.well-known/aip")).await;
+    let text = ask(hub.hub(0).operator_url(), &Request::get("/metrics"))
+        .await
+        .text();
     let line = |line: &str| line.split(['{', ' ']).next().map(|name| family(name).to_owned());
     let mut names: BTreeSet<String> = text
         .lines()
@@ -60,14 +68,9 @@ async fn exported() -> BTreeSet<String> {
         .filter_map(line)
         .collect();
     assert!(names.len() > 30, "{names:?}");
-    for path in files(&root().join("hub/src"), "rs") {
-        let source = std::fs::read_to_string(path).unwrap();
-        let quoted = source.split('"').filter(|part| part.starts_with("aip_"));
-        names.extend(
-            quoted
-                .filter(|part| part.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'))
-                .map(str::to_owned),
-        );
+    names.extend(named(&read("hub/src/metrics.rs")));
+    for path in files_below("hub/src/metrics") {
+        names.extend(named(&read(path)));
     }
     names
 }
