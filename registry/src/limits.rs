@@ -57,8 +57,7 @@ pub const READ_WAIT_SECS: u64 = 5;
 pub const POSTGRES_CONNECTIONS_MAX: u32 = 16;
 /// How long a connection to PostgreSQL may take to be made, in seconds; a default.
 pub const POSTGRES_CONNECT_SECS: u64 = 5;
-/// How long one statement, one transaction's statements or one commit may take on PostgreSQL, in
-/// seconds; a default.
+/// How long one statement, one change or one commit may take on PostgreSQL, in seconds; a default.
 pub const POSTGRES_STATEMENT_SECS: u64 = 10;
 /// How long a statement waits for a lock on PostgreSQL, in seconds; a default.
 pub const POSTGRES_LOCK_SECS: u64 = 5;

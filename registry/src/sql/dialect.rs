@@ -24,7 +24,7 @@ pub(super) struct Patience {
     pub(super) connect: Duration,
     /// To wait for a free connection.
     pub(super) wait: Duration,
-    /// To run one statement, or the statements of one transaction, or a commit.
+    /// To run one statement, or those of one change, or a commit.
     pub(super) statement: Duration,
     /// To wait for a lock within a statement.
     pub(super) lock: Duration,

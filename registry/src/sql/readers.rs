@@ -72,7 +72,7 @@ impl Readers {
             match self.try_once(statement, values).await {
                 Ok(rows) => return Ok(rows),
                 Err(error) if self.target.dialect.verdict(&error) == Verdict::Lost => {
-                    tracing::info!(%error, "a connection to the registry's database was lost, another one is made");
+                    tracing::debug!(%error, "a connection to the registry's database was lost, another one is made");
                     self.tally.lost();
                     *last = Some(error);
                 }

@@ -89,11 +89,7 @@ pub(super) async fn run(
     let mut transaction = begin
         .await
         .map_err(|error| Broken::at_the_start(dialect, error))?;
-    // The time-out of all statements comes as an error of the first kind, the statements' own as the second.
-    let body = async { Ok(statements(dialect, &mut transaction, batch, sharing).await) };
-    bounded(limit, body)
-        .await
-        .unwrap_or_else(|error| Err(Broken::at(dialect, error, Fault::Refused)))?;
+    statements(dialect, &mut transaction, batch, sharing).await?;
     let commit = bounded(limit, transaction.commit());
     commit
         .await
@@ -106,14 +102,14 @@ async fn statements(
     batch: &mut [Box<dyn Job>],
     sharing: Sharing,
 ) -> Result<(), Broken> {
-    let mut at = 0;
+    let (mut at, limit) = (0, dialect.answer_limit());
     let is_open = |job: &dyn Job| sharing == Sharing::Statements && is_open_registration(job);
     for alike in batch.chunk_by_mut(|one, next| is_open(one.as_ref()) && is_open(next.as_ref())) {
         for some in alike.chunks_mut(REGISTRATIONS_PER_STATEMENT_MAX) {
             let count = some.len();
             let (run, fault) = match some {
-                [job] => (job.run(conn).await, Fault::At(at)),
-                some => (register(conn, some).await, Fault::Somebody),
+                [job] => (bounded(limit, job.run(conn)).await, Fault::At(at)),
+                some => (bounded(limit, register(conn, some)).await, Fault::Somebody),
             };
             run.map_err(|error| Broken::at(dialect, error, fault))?;
             at += count;

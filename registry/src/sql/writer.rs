@@ -150,7 +150,9 @@ impl Task {
             transaction::take_turns(&mut batch);
             let end = self.settle(&mut batch, deadline).await;
             match end {
-                End::Contended(_) if batch.len() > 1 => self.settle_alone(&mut batch, deadline).await,
+                End::Contended(error) if batch.len() > 1 => {
+                    self.settle_alone(&mut batch, deadline, error).await;
+                }
                 end => self.answer(&mut batch, end),
             }
         }
@@ -162,10 +164,15 @@ impl Task {
     }
 
     /// Each change in a transaction of its own: two such cannot wait for each other in a ring for long.
-    async fn settle_alone(&mut self, batch: &mut Vec<Box<dyn Job>>, deadline: Instant) {
+    /// Those that have no turn by the deadline end with `error`.
+    async fn settle_alone(&mut self, batch: &mut Vec<Box<dyn Job>>, deadline: Instant, error: StoreError) {
         for job in std::mem::take(batch) {
             let mut alone = vec![job];
-            let end = self.settle(&mut alone, deadline).await;
+            let end = if Instant::now() < deadline {
+                self.settle(&mut alone, deadline).await
+            } else {
+                End::Failed(error.clone())
+            };
             self.answer(&mut alone, end);
         }
     }
@@ -219,7 +226,7 @@ impl Task {
                         tracing::warn!(%error, changes, "the registry's database is not there, changes are refused");
                         return End::Down(unavailable(error));
                     }
-                    tracing::info!(%error, changes, "the writer's connection was lost, another one is made");
+                    tracing::debug!(%error, changes, "the writer's connection was lost, another one is made");
                     tokio::time::sleep(Duration::from_millis(RETRY_PAUSE_MS)).await;
                 }
                 Fault::Unknown => {
