@@ -8,10 +8,13 @@ use aip_jetstream::config::{ClientCertificate, Login};
 use aip_jetstream::{Fresh, JetStreamMailboxes, Options, Parts, StartError};
 use aip_relay::dedup::SharedWindow;
 use aip_relay::mailbox::rocks::RocksMailboxes;
+use percent_encoding::percent_decode_str;
 use rand::rngs::SysRng;
 use rand_core::{Rng as _, UnwrapErr};
+use url::Url;
 
 use super::bell::Bell;
+use crate::clock;
 use crate::config::{NatsSettings, Settings};
 
 const DAY_SECS: u64 = 86_400;
@@ -40,17 +43,19 @@ pub(super) async fn open(
         seed: rng.next_u64(),
         wake: Arc::new(move |mailbox, seq| bell.ring(mailbox, seq)),
     };
-    JetStreamMailboxes::open(options(settings, process, rng.next_u64()), parts).await
+    JetStreamMailboxes::open(options(settings, process, rng.next_u64()), parts, clock::wall()).await
 }
 
 /// How the servers are reached, and how the store lies on them.
 pub(super) fn options(settings: &Settings, process: &str, seed: u64) -> Options {
     let (nats, relay) = (&settings.nats, &settings.relay);
-    let urls: Vec<String> = settings.engines.mailbox_servers().map(str::to_owned).collect();
+    let servers = settings.engines.mailbox_servers().map(bared);
+    let (urls, logins): (Vec<_>, Vec<_>) = servers.unzip();
+    let in_address = logins.into_iter().flatten().next();
     Options {
         tls_required: urls.iter().all(|url| url.starts_with("tls://")),
         urls,
-        login: login(nats),
+        login: login(nats).or(in_address).unwrap_or_default(),
         tls_ca_file: named(&nats.ca_file),
         tls_client: client_certificate(nats),
         name: format!("aip-hub {process}"),
@@ -72,20 +77,39 @@ pub(super) fn options(settings: &Settings, process: &str, seed: u64) -> Options 
     }
 }
 
-fn login(nats: &NatsSettings) -> Login {
+fn login(nats: &NatsSettings) -> Option<Login> {
     if let Some(file) = named(&nats.credentials_file) {
-        return Login::CredentialsFile(file);
+        return Some(Login::CredentialsFile(file));
     }
     if !nats.token.is_empty() {
-        return Login::Token(nats.token.reveal().to_owned());
+        return Some(Login::Token(nats.token.reveal().to_owned()));
     }
-    if nats.user.is_empty() {
-        return Login::None;
-    }
-    Login::Password {
+    (!nats.user.is_empty()).then(|| Login::Password {
         user: nats.user.clone(),
         password: nats.password.reveal().to_owned(),
+    })
+}
+
+/// An address without the user in it, and the user: a driver shows an address in its log. A user without a password
+/// is a token there.
+fn bared(server: &str) -> (String, Option<Login>) {
+    let Ok(mut url) = Url::parse(server) else {
+        return (server.to_owned(), None);
+    };
+    let plain = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let user = plain(url.username());
+    let login = match url.password() {
+        Some(password) => Some(Login::Password {
+            password: plain(password),
+            user,
+        }),
+        None => (!user.is_empty()).then_some(Login::Token(user)),
+    };
+    let taken_out = login.is_some() && url.set_username("").is_ok() && url.set_password(None).is_ok();
+    if taken_out {
+        return (url.to_string(), login);
     }
+    (server.to_owned(), login)
 }
 
 fn client_certificate(nats: &NatsSettings) -> Option<ClientCertificate> {
@@ -97,4 +121,42 @@ fn client_certificate(nats: &NatsSettings) -> Option<ClientCertificate> {
 
 fn named(path: &Path) -> Option<PathBuf> {
     (!path.as_os_str().is_empty()).then(|| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Secret;
+
+    fn options_of(urls: &str, change: impl FnOnce(&mut NatsSettings)) -> Options {
+        let mut settings = Settings::default();
+        settings.engines.mailboxes_url = Secret::new(urls);
+        change(&mut settings.nats);
+        options(&settings, "hub-1", 1)
+    }
+
+    /// What a driver says at the level `debug` is not in our hands.
+    #[test]
+    fn who_signs_in_is_taken_out_of_the_address() {
+        let found = options_of("nats://a:4222, nats://hub:p%40ss@b:4222", |_| ());
+        assert_eq!(found.urls, ["nats://a:4222", "nats://b:4222"]);
+        let Login::Password { user, password } = found.login else {
+            panic!("{:?}", found.login)
+        };
+        assert_eq!((user.as_str(), password.as_str()), ("hub", "p@ss"));
+        let found = options_of("tls://t0ken@a:4222", |_| ());
+        assert_eq!(found.urls, ["tls://a:4222"]);
+        assert!(matches!(found.login, Login::Token(token) if token == "t0ken"));
+        assert!(found.tls_required);
+    }
+
+    #[test]
+    fn a_login_of_the_settings_wins_over_one_in_the_address() {
+        let found = options_of("nats://hub:pass@a:4222", |nats| {
+            nats.credentials_file = "hub.creds".into();
+        });
+        assert!(matches!(found.login, Login::CredentialsFile(_)));
+        assert!(!format!("{found:?}").contains("pass"));
+        assert!(matches!(options_of("nats://a", |_| ()).login, Login::None));
+    }
 }
