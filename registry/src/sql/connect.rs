@@ -139,7 +139,7 @@ impl Target {
                 Ok(done) => return Ok(done),
                 Err(SchemaError::Refused(error)) => return Err(error),
                 Err(SchemaError::Database(error)) => match self.dialect.verdict(&error) {
-                    Verdict::Other => return Err(StoreError::Open(error.to_string())),
+                    Verdict::Other => return Err(StoreError::Open(sentence(&error))),
                     Verdict::Busy | Verdict::Lost if Instant::now() >= deadline => {
                         return Err(unavailable(error));
                     }
@@ -148,6 +148,14 @@ impl Target {
             }
             tokio::time::sleep(Duration::from_millis(OPEN_PAUSE_MS)).await;
         }
+    }
+}
+
+/// What went wrong, without the line of the server's own source that the driver adds.
+fn sentence(error: &sqlx::Error) -> String {
+    match error.as_database_error() {
+        Some(error) => error.message().to_owned(),
+        None => error.to_string(),
     }
 }
 

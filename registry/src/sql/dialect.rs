@@ -211,6 +211,8 @@ fn is_sqlite_busy(error: &sqlx::Error) -> bool {
 fn postgres_verdict(error: &sqlx::Error) -> Verdict {
     let Some(code) = code(error) else {
         return match error {
+            // How a certificate that is not trusted shows.
+            sqlx::Error::Io(error) if error.kind() == std::io::ErrorKind::InvalidData => Verdict::Other,
             sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::BeginFailed => Verdict::Lost,
             _ => Verdict::Other,
         };
