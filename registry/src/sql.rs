@@ -5,6 +5,7 @@
 //! engine, and what differs is in `dialect.rs`.
 
 mod connect;
+mod copy;
 mod dialect;
 mod facts;
 mod postgres;
@@ -41,9 +42,9 @@ use tally::Tally;
 use writer::Writer;
 use writes::{Revoke, Sweep, Update};
 
+pub use copy::Digest;
 pub use postgres::PostgresOptions;
 pub use schema::Migrated;
-pub use tables::Digest;
 pub use tally::SqlFigures;
 
 /// Agents, tokens and invites in an SQL database.

@@ -1,29 +1,23 @@
-//! Every row of a registry, in order: to copy it into another database, and to compare the two.
-
-use std::fmt;
+//! The tables of a registry as data: what a copy or a comparison has to know about their columns and keys.
 
 use sha2::{Digest as _, Sha256};
+use sqlx::Row;
 use sqlx::any::AnyRow;
-use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row, SqlSafeStr};
 
-use super::SqlStore;
-use super::dialect::Role;
-use super::writer::unavailable;
-use crate::error::StoreError;
 use crate::limits::COPY_PAGE_ROWS;
 
 /// A table, as a copy sees it. `hub_facts` is not among them: it is about the database itself.
 #[derive(Debug)]
-struct Table {
-    name: &'static str,
+pub(super) struct Table {
+    pub(super) name: &'static str,
     /// Its columns, those of the primary key first.
     columns: &'static [(&'static str, Kind)],
     /// How many of them are the primary key.
-    keys: usize,
+    pub(super) keys: usize,
     /// What may have changed in a row that was copied before, and whether it may go into the copy.
     renews: &'static str,
     /// Whether rows go in time, so that a copy must lose those that the original lost.
-    is_swept: bool,
+    pub(super) is_swept: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +28,7 @@ enum Kind {
 use Kind::{Number, Text};
 
 /// In an order in which no row refers to a later one.
-const TABLES: [Table; 5] = [
+pub(super) const TABLES: [Table; 5] = [
     Table {
         name: "invites",
         columns: &[
@@ -107,161 +101,6 @@ const TABLES: [Table; 5] = [
     },
 ];
 
-/// What a registry holds, in a form that is the same for the same rows in every engine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Digest {
-    /// Each table with the number of its rows.
-    pub rows: Vec<(&'static str, u64)>,
-    /// SHA-256 over all rows in the order of their keys, in hexadecimal.
-    pub sha256: String,
-}
-
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (table, rows) in &self.rows {
-            write!(f, "{table} {rows}, ")?;
-        }
-        write!(f, "sha256 {}", self.sha256)
-    }
-}
-
-impl SqlStore {
-    /// Copies agents with their histories, standings and quotas, tokens, spent challenges and invites
-    /// into another registry of the same domain, as they are when it begins, and says how many rows
-    /// it went through.
-    ///
-    /// Each page of rows is a transaction. A copy that was broken off is made whole by another one,
-    /// and one that is repeated changes nothing; nothing is removed but tokens and spent challenges
-    /// that the original does not have any more, and no history gets shorter. Whether the two are
-    /// equal, [`Self::digest`] tells.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::OtherDomain`] if the two are not of one domain, [`StoreError::Unavailable`] or
-    /// [`StoreError::OutcomeUnknown`] if a database failed: copy again.
-    pub async fn copy_to(&self, target: &Self) -> Result<u64, StoreError> {
-        if self.domain != target.domain {
-            return Err(StoreError::OtherDomain {
-                found: target.domain.to_string(),
-                configured: self.domain.to_string(),
-            });
-        }
-        let mut to = target
-            .target
-            .connect(Role::Maintainer)
-            .await
-            .map_err(unavailable)?;
-        let begin = target.target.dialect.begin();
-        let mut rows = 0;
-        let mut reading = Reading::begin(self).await?;
-        for table in &TABLES {
-            let mut after = table.before_all();
-            loop {
-                let page = reading.page(table, &after).await?;
-                let is_last = page.len() < COPY_PAGE_ROWS;
-                put(&mut to, begin, table, &after, &page, is_last).await?;
-                rows += page.len() as u64;
-                match page.into_iter().next_back() {
-                    Some(last) if !is_last => after = table.key(last),
-                    _ => break,
-                }
-            }
-        }
-        to.close().await.map_err(unavailable)?;
-        Ok(rows)
-    }
-
-    /// Counts and hashes all rows as they are when it begins. Two registries with the same digest
-    /// hold the same. Reads everything: about a second for each 100,000 rows.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Unavailable`] if the database failed.
-    pub async fn digest(&self) -> Result<Digest, StoreError> {
-        let mut reading = Reading::begin(self).await?;
-        let (mut hash, mut rows) = (Sha256::new(), Vec::new());
-        for table in &TABLES {
-            let (mut count, mut after) = (0, table.before_all());
-            loop {
-                let page = reading.page(table, &after).await?;
-                count += page.len() as u64;
-                page.iter().flatten().for_each(|value| value.feed(&mut hash));
-                match page.into_iter().next_back() {
-                    Some(last) => after = table.key(last),
-                    None => break,
-                }
-            }
-            hash.update(count.to_be_bytes());
-            rows.push((table.name, count));
-        }
-        Ok(Digest {
-            rows,
-            sha256: hex::encode(hash.finalize()),
-        })
-    }
-}
-
-/// A database as it was at one moment.
-struct Reading {
-    conn: AnyConnection,
-}
-
-impl Reading {
-    async fn begin(store: &SqlStore) -> Result<Self, StoreError> {
-        let mut conn = store.target.connect(Role::Checker).await.map_err(unavailable)?;
-        // It ends with the connection.
-        let begin = sqlx::raw_sql(store.target.dialect.begin_snapshot());
-        begin.execute(&mut conn).await.map_err(unavailable)?;
-        Ok(Self { conn })
-    }
-
-    /// The next rows after a key.
-    async fn page(&mut self, table: &Table, after: &[Value]) -> Result<Vec<Vec<Value>>, StoreError> {
-        let mut select = sqlx::query(AssertSqlSafe(table.select()));
-        for key in after {
-            select = key.bind(select);
-        }
-        let rows = select.fetch_all(&mut self.conn).await.map_err(unavailable)?;
-        let page = rows
-            .iter()
-            .map(|row| table.values(row))
-            .collect::<sqlx::Result<_>>();
-        page.map_err(|error| StoreError::Corrupt(format!("table {}: {error}", table.name)))
-    }
-}
-
-/// Makes the rows of `table` after `after`, up to the last one of `page`, those of `page`.
-async fn put(
-    conn: &mut AnyConnection,
-    begin: &'static str,
-    table: &Table,
-    after: &[Value],
-    page: &[Vec<Value>],
-    is_last: bool,
-) -> Result<(), StoreError> {
-    let mut transaction = conn.begin_with(begin.into_sql_str()).await.map_err(unavailable)?;
-    if table.is_swept {
-        let up_to = if is_last { None } else { page.last() };
-        let mut sweep = sqlx::query(AssertSqlSafe(table.sweep(up_to.is_some())));
-        for key in after
-            .iter()
-            .chain(up_to.into_iter().flat_map(|row| row.iter().take(table.keys)))
-        {
-            sweep = key.bind(sweep);
-        }
-        sweep.execute(&mut *transaction).await.map_err(unavailable)?;
-    }
-    if !page.is_empty() {
-        let mut insert = sqlx::query(AssertSqlSafe(table.insert(page.len())));
-        for value in page.iter().flatten() {
-            insert = value.bind(insert);
-        }
-        insert.execute(&mut *transaction).await.map_err(unavailable)?;
-    }
-    let commit = transaction.commit().await;
-    commit.map_err(|error| StoreError::OutcomeUnknown(std::sync::Arc::new(error)))
-}
-
 impl Table {
     fn names(&self) -> Vec<&'static str> {
         self.columns.iter().map(|(name, _)| *name).collect()
@@ -273,7 +112,7 @@ impl Table {
     }
 
     /// A key before every key there is: no text is empty, no number negative.
-    fn before_all(&self) -> Vec<Value> {
+    pub(super) fn before_all(&self) -> Vec<Value> {
         let least = |(_, kind): &(_, Kind)| match kind {
             Text => Value::Text(Some(String::new())),
             Number => Value::Number(Some(-1)),
@@ -281,12 +120,12 @@ impl Table {
         self.columns.iter().take(self.keys).map(least).collect()
     }
 
-    fn key(&self, mut row: Vec<Value>) -> Vec<Value> {
+    pub(super) fn key(&self, mut row: Vec<Value>) -> Vec<Value> {
         row.truncate(self.keys);
         row
     }
 
-    fn values(&self, row: &AnyRow) -> sqlx::Result<Vec<Value>> {
+    pub(super) fn values(&self, row: &AnyRow) -> sqlx::Result<Vec<Value>> {
         let value = |(at, (_, kind)): (usize, &(_, Kind))| match kind {
             Text => row.try_get(at).map(Value::Text),
             Number => row.try_get(at).map(Value::Number),
@@ -294,7 +133,7 @@ impl Table {
         self.columns.iter().enumerate().map(value).collect()
     }
 
-    fn select(&self) -> String {
+    pub(super) fn select(&self) -> String {
         let (columns, table, keys) = (self.names().join(", "), self.name, self.key_names());
         let after = placeholders(0, self.keys);
         format!(
@@ -302,7 +141,7 @@ impl Table {
         )
     }
 
-    fn insert(&self, rows: usize) -> String {
+    pub(super) fn insert(&self, rows: usize) -> String {
         let (table, columns, keys, renews) =
             (self.name, self.names().join(", "), self.key_names(), self.renews);
         let count = self.columns.len();
@@ -313,7 +152,7 @@ impl Table {
         format!("INSERT INTO {table} ({columns}) VALUES {rows} ON CONFLICT ({keys}) DO {renews}")
     }
 
-    fn sweep(&self, has_end: bool) -> String {
+    pub(super) fn sweep(&self, has_end: bool) -> String {
         let (table, keys) = (self.name, self.key_names());
         let (after, up_to) = (placeholders(0, self.keys), placeholders(self.keys, self.keys));
         let end = if has_end {
@@ -333,7 +172,7 @@ fn placeholders(skip: usize, count: usize) -> String {
 
 /// What is in a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Value {
+pub(super) enum Value {
     Text(Option<String>),
     Number(Option<i64>),
 }
@@ -341,7 +180,7 @@ enum Value {
 type AnyQuery<'q> = sqlx::query::Query<'q, sqlx::Any, sqlx::any::AnyArguments>;
 
 impl Value {
-    fn bind<'q>(&self, query: AnyQuery<'q>) -> AnyQuery<'q> {
+    pub(super) fn bind<'q>(&self, query: AnyQuery<'q>) -> AnyQuery<'q> {
         match self {
             Self::Text(text) => query.bind(text.clone()),
             Self::Number(number) => query.bind(*number),
@@ -349,7 +188,7 @@ impl Value {
     }
 
     /// A kind, then as many bytes as follow from it, so that no two rows look alike.
-    fn feed(&self, hash: &mut Sha256) {
+    pub(super) fn feed(&self, hash: &mut Sha256) {
         match self {
             Self::Text(None) | Self::Number(None) => hash.update([0]),
             Self::Text(Some(text)) => {
@@ -368,6 +207,8 @@ impl Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sql::SqlStore;
+    use crate::sql::dialect::Role;
     use std::collections::BTreeSet;
 
     #[tokio::test]
