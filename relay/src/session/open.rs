@@ -54,12 +54,16 @@ pub(super) struct Open {
     claimed: BTreeSet<u64>,
     /// Those that no longer are.
     freed: Vec<u64>,
+    /// On their way to a session here, given back by another process meanwhile: should they turn out to be taken, that
+    /// is over.
+    returned: BTreeSet<u64>,
 }
 
 impl Open {
     /// Puts an offer down, over an older one of the same message.
     pub(super) fn insert(&mut self, seq: u64, offer: Offer) {
         self.lift(seq);
+        self.returned.remove(&seq);
         match offer.stage {
             Stage::Until(at) | Stage::Taken(at) => drop(self.timers.insert((at, seq))),
             Stage::Due => drop(self.due.insert(seq)),
@@ -80,6 +84,7 @@ impl Open {
     /// the message just before it was settled is still told that it is taken.
     pub(super) fn remove(&mut self, seq: u64) -> Option<Offer> {
         self.claimed.remove(&seq);
+        self.returned.remove(&seq);
         self.lift(seq)
     }
 
@@ -226,16 +231,20 @@ impl Open {
     /// Another process has it, until `until` at most: nobody's here.
     pub(super) fn taken(&mut self, seq: u64, until: Duration) {
         self.claimed.remove(&seq);
-        self.set(seq, None, Stage::Taken(until));
+        let stage = if self.returned.contains(&seq) {
+            Stage::Due
+        } else {
+            Stage::Taken(until)
+        };
+        self.set(seq, None, stage);
     }
 
     /// Another process has given it back.
     pub(super) fn given_back(&mut self, seq: u64) {
-        if self
-            .get(seq)
-            .is_some_and(|offer| matches!(offer.stage, Stage::Taken(_)))
-        {
-            self.set(seq, None, Stage::Due);
+        match self.get(seq).map(|offer| offer.stage) {
+            Some(Stage::Taken(_)) => self.set(seq, None, Stage::Due),
+            Some(Stage::Moving) => _ = self.returned.insert(seq),
+            _ => {}
         }
     }
 

@@ -10,6 +10,7 @@
     reason = "a test is to panic, its numbers are small, its notes on a session are flags"
 )]
 
+mod elsewhere;
 mod link;
 mod machine;
 mod model;

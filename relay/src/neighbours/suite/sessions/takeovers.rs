@@ -130,3 +130,19 @@ pub async fn comings_and_goings_are_balanced(town: &Town) {
     drop(reader);
     town.assert_empty();
 }
+
+/// Sessions that began while the processes could not hear each other are one after `reunion`. For implementations that
+/// can lose each other.
+pub async fn two_that_began_apart_become_one(town: &Town, reunion: impl Future<Output = ()>) {
+    let one = town.join(0, "bob", 1, false, 64).await;
+    let other = town.join(1, "bob", 2, false, 64).await;
+    reunion.await;
+    let mut last = survivors(vec![one, other]).await;
+    assert_eq!(last.len(), 1);
+    town.send(1).await;
+    if let Some(link) = last.first_mut() {
+        assert_eq!(message(link).await.seq, 1);
+    }
+    drop(last);
+    town.assert_empty();
+}

@@ -1,0 +1,129 @@
+//! The connection for commands: there, in doubt, or gone. Whoever asks does not wait for one that is not there.
+
+use std::future::Future;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use redis::RedisResult;
+use redis::aio::MultiplexedConnection;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use crate::stats::{Counters, Health};
+
+/// What is known of the connection.
+enum State {
+    Up(MultiplexedConnection),
+    /// Something was not answered; nobody else is to wait until it is looked at.
+    Doubtful(MultiplexedConnection),
+    Down(String),
+}
+
+/// The way to Redis.
+pub(crate) struct Link {
+    state: Mutex<State>,
+    doubts: Notify,
+    answer_timeout: Duration,
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Link")
+            .field("health", &self.health())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Link {
+    pub(crate) fn new(answer_timeout: Duration) -> Self {
+        Self {
+            state: Mutex::new(State::Down("there was no connection yet".to_owned())),
+            doubts: Notify::new(),
+            answer_timeout,
+        }
+    }
+
+    /// There is a connection.
+    pub(crate) fn rise(&self, connection: MultiplexedConnection) {
+        *self.state() = State::Up(connection);
+    }
+
+    /// It is gone, and why.
+    pub(crate) fn fall(&self, reason: String) {
+        *self.state() = State::Down(reason);
+    }
+
+    /// It has answered.
+    pub(crate) fn trust(&self) {
+        let mut state = self.state();
+        if let State::Doubtful(connection) = &*state {
+            *state = State::Up(connection.clone());
+        }
+    }
+
+    /// Something was not answered.
+    fn doubt(&self) {
+        let mut state = self.state();
+        if let State::Up(connection) = &*state {
+            *state = State::Doubtful(connection.clone());
+            self.doubts.notify_one();
+        }
+    }
+
+    /// Waits until somebody has a doubt.
+    pub(crate) async fn doubted(&self) {
+        self.doubts.notified().await;
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        matches!(*self.state(), State::Up(_))
+    }
+
+    pub(crate) fn health(&self) -> Health {
+        match &*self.state() {
+            State::Up(_) => Health::Connected,
+            State::Doubtful(_) => Health::Degraded {
+                reason: "Redis did not answer in time".to_owned(),
+            },
+            State::Down(reason) => Health::Degraded {
+                reason: reason.clone(),
+            },
+        }
+    }
+
+    /// Asks, if somebody is there; `None` when there is no good answer in time, which is counted.
+    pub(crate) async fn ask<T, F>(
+        &self,
+        counters: &Counters,
+        commands: usize,
+        question: impl FnOnce(MultiplexedConnection) -> F,
+    ) -> Option<T>
+    where
+        F: Future<Output = RedisResult<T>>,
+    {
+        let connection = match &*self.state() {
+            State::Up(connection) => connection.clone(),
+            _ => return None,
+        };
+        counters.commands.add(commands);
+        match timeout(self.answer_timeout, question(connection)).await {
+            Ok(Ok(answer)) => Some(answer),
+            Ok(Err(error)) => {
+                counters.failures.one();
+                if error.is_io_error() || error.is_timeout() || error.is_unrecoverable_error() {
+                    self.doubt();
+                }
+                None
+            }
+            Err(_late) => {
+                counters.timeouts.one();
+                self.doubt();
+                None
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
