@@ -4,12 +4,12 @@
 //! `AIP_FAULT_ROUNDS` sets the rounds of those that go in rounds, `AIP_FAULT_SEED` their chance. A failure leaves its
 //! history in the build folder. What a machine does not allow is skipped, with the reason on standard error.
 
-mod clock;
+pub(crate) mod clock;
 mod connect;
 mod disk;
 mod folder;
 mod kill;
-mod load;
+pub(crate) mod load;
 mod power;
 mod shutdown;
 mod slow;
@@ -22,10 +22,10 @@ use aip_tests::history::{History, check};
 use aip_tests::{HubOptions, SEED, TestHub};
 
 /// Ends a test that would hang; no test is about time.
-const DEADLINE: Duration = Duration::from_mins(3);
+pub(crate) const DEADLINE: Duration = Duration::from_mins(3);
 
 /// A hub without the limits that a test under load would meet, and with room on any disk.
-const ROOMY: &str = r#"
+pub(crate) const ROOMY: &str = r#"
 [relay]
 sender_messages_per_sec = 1_000_000
 sender_burst_messages = 1_000_000
@@ -50,7 +50,7 @@ fn roomy(more: &str) -> HubOptions {
 }
 
 /// Judges a history that is over.
-fn assert_good(test: &str, seed: u64, history: &History) {
+pub(crate) fn assert_good(test: &str, seed: u64, history: &History) {
     let violations = check(&history.events());
     print_summary(test, history);
     if violations.is_empty() {
@@ -71,7 +71,7 @@ fn print_summary(test: &str, history: &History) {
 }
 
 /// Waits until `reached`, which others bring about.
-async fn until<F: Future<Output = bool>>(what: &str, mut reached: impl FnMut() -> F) {
+pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut reached: impl FnMut() -> F) {
     let wait = async {
         while !reached().await {
             tokio::time::sleep(Duration::from_millis(10)).await;

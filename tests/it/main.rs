@@ -8,6 +8,7 @@
     reason = "a test is to panic, and so are its helpers"
 )]
 
+mod cluster_faults;
 mod deploy;
 mod engines;
 mod faults;

@@ -1,5 +1,7 @@
 //! Chance that can be had again: the seed is printed, and the environment sets it.
 
+use std::time::Duration;
+
 use rand::rngs::{StdRng, SysRng};
 use rand::{Rng as _, SeedableRng};
 use rand_core::UnwrapErr;
@@ -10,6 +12,10 @@ pub const SEED: &str = "AIP_FAULT_SEED";
 pub const ROUNDS: &str = "AIP_FAULT_ROUNDS";
 /// Rounds when nobody says otherwise.
 const ROUNDS_DEFAULT: usize = 5;
+/// Sets how long a fault test stops a process for, in seconds.
+pub const STANDSTILL: &str = "AIP_FAULT_STANDSTILL_SECS";
+/// The same when nobody says otherwise.
+const STANDSTILL_DEFAULT_SECS: u64 = 5;
 
 /// A seed for this test: the one of the environment, or a fresh one. It is printed, so that a failure shows it.
 #[must_use]
@@ -32,6 +38,18 @@ pub fn rounds() -> usize {
     setting(ROUNDS)
         .and_then(|rounds| rounds.try_into().ok())
         .unwrap_or(ROUNDS_DEFAULT)
+}
+
+/// The rounds of a test that has so many when nobody says otherwise: more or fewer by the same factor as [`rounds`].
+#[must_use]
+pub fn rounds_of(usual: usize) -> usize {
+    (usual * rounds() / ROUNDS_DEFAULT).max(1)
+}
+
+/// How long a process is to stand still.
+#[must_use]
+pub fn standstill() -> Duration {
+    Duration::from_secs(setting(STANDSTILL).unwrap_or(STANDSTILL_DEFAULT_SECS))
 }
 
 #[expect(

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use aip_engines::{Nats, Postgres, Redis};
 use tempfile::TempDir;
 
+use crate::clients::Home;
 use crate::raw::{Answer, Request, ask};
 use crate::{HubOptions, TestHub, binary};
 
@@ -31,6 +32,8 @@ pub struct Engines {
     pub streams: u32,
     /// Copies of every stream.
     pub replicas: u32,
+    /// Further environment of a process that goes this way to them.
+    pub more: Vec<(String, String)>,
 }
 
 impl Engines {
@@ -49,6 +52,7 @@ impl Engines {
             prefix: format!("h{number}"),
             streams: 2,
             replicas: 1,
+            more: Vec::new(),
         }
     }
 
@@ -66,7 +70,7 @@ impl Engines {
         )
     }
 
-    /// The environment that names their addresses.
+    /// The environment that names their addresses, and the rest of it.
     #[must_use]
     pub fn environment(&self) -> Vec<(String, String)> {
         let named = [
@@ -74,9 +78,8 @@ impl Engines {
             ("MAILBOXES_URL", &self.mailboxes),
             ("SHARED_URL", &self.shared),
         ];
-        named
-            .map(|(key, url)| (format!("AIP_HUB__ENGINES__{key}"), url.clone()))
-            .into()
+        let named = named.map(|(key, url)| (format!("AIP_HUB__ENGINES__{key}"), url.clone()));
+        named.into_iter().chain(self.more.iter().cloned()).collect()
     }
 }
 
@@ -122,12 +125,45 @@ impl Cluster {
         cluster
     }
 
+    /// The same with a process for each of these ways to the same engines. The first one makes what is missing; the
+    /// others are started at once.
+    ///
+    /// # Panics
+    /// When one does not become ready; the message holds its log.
+    #[must_use]
+    pub fn by_ways(ways: &[Engines], config: &str) -> Self {
+        let first = match ways.first() {
+            Some(first) => first.clone(),
+            None => panic!("a hub of no processes"),
+        };
+        let mut cluster = Self::on(first, 0, config);
+        let prepare = |way| TestHub::prepare(cluster.options_by(way));
+        cluster.hubs = ways.iter().map(prepare).collect();
+        if let Some((first, others)) = cluster.hubs.split_first_mut() {
+            first.restart();
+            std::thread::scope(|scope| {
+                for hub in others {
+                    scope.spawn(|| hub.restart());
+                }
+            });
+        }
+        cluster
+    }
+
     /// Starts one process more and returns its number.
     ///
     /// # Panics
     /// When it does not become ready; the message holds its log.
     pub fn add(&mut self) -> usize {
-        let hub = TestHub::start_with(self.options());
+        self.add_by(&self.engines.clone())
+    }
+
+    /// The same by another way to the same engines.
+    ///
+    /// # Panics
+    /// When it does not become ready; the message holds its log.
+    pub fn add_by(&mut self, way: &Engines) -> usize {
+        let hub = TestHub::start_with(self.options_by(way));
         self.hubs.push(hub);
         self.hubs.len() - 1
     }
@@ -135,8 +171,15 @@ impl Cluster {
     /// How a process of this hub is started.
     #[must_use]
     pub fn options(&self) -> HubOptions {
-        let (config, engines) = (&self.config, self.engines.config());
-        let mut environment = self.engines.environment();
+        self.options_by(&self.engines)
+    }
+
+    /// The same by another way to the engines.
+    #[must_use]
+    pub fn options_by(&self, engines: &Engines) -> HubOptions {
+        let config = &self.config;
+        let mut environment = engines.environment();
+        let engines = engines.config();
         let set = |key: &str, value: String| (format!("AIP_HUB__{key}"), value);
         environment.extend([
             set("HUB__KEY_FILE", self.key_file().display().to_string()),
@@ -200,6 +243,16 @@ impl Cluster {
     #[must_use]
     pub fn hubs(&self) -> &[TestHub] {
         &self.hubs
+    }
+
+    /// Where the agents of this hub are at home when they connect to `url`.
+    #[must_use]
+    pub fn home(&self, url: &str) -> Home {
+        Home {
+            url: url.to_owned(),
+            domain: DOMAIN.to_owned(),
+            folder: self.folder.path().join("agents"),
+        }
     }
 
     /// Asks the operator's door of a process.

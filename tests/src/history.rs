@@ -182,6 +182,30 @@ impl History {
         sends.count()
     }
 
+    /// Messages that the hub said to have, however often it said so.
+    pub fn acknowledged(&self) -> usize {
+        let events = self.lock();
+        let taken = events.iter().filter_map(|event| match event {
+            Event::Send {
+                id,
+                outcome: Outcome::Ok | Outcome::Duplicate,
+                ..
+            } => Some(id),
+            _ => None,
+        });
+        taken.collect::<BTreeSet<_>>().len()
+    }
+
+    /// Messages that were handed over, however often.
+    pub fn delivered(&self) -> usize {
+        let events = self.lock();
+        let delivered = events.iter().filter_map(|event| match event {
+            Event::Deliver { id, .. } => Some(id),
+            _ => None,
+        });
+        delivered.collect::<BTreeSet<_>>().len()
+    }
+
     /// Messages that were handed over more than once, as they may be.
     pub fn redelivered(&self) -> usize {
         let mut times: BTreeMap<String, usize> = BTreeMap::new();

@@ -6,6 +6,7 @@
     reason = "a harness tells by panicking that there is nothing to test"
 )]
 
+mod balancer;
 mod binary;
 mod chance;
 pub mod clients;
@@ -22,8 +23,9 @@ pub mod story;
 pub mod vitals;
 pub mod ws;
 
+pub use balancer::Balancer;
 pub use binary::binary;
-pub use chance::{ROUNDS, SEED, chance, rounds, seed};
+pub use chance::{ROUNDS, SEED, STANDSTILL, chance, rounds, rounds_of, seed, standstill};
 pub use hub::{HubOptions, StartFailure, TestHub};
 pub use keyed::TestAgent;
 pub use mounts::{Mount, Skip, fill};

@@ -1,6 +1,6 @@
 //! A machine whose clock is wrong, by libfaketime.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,13 +21,22 @@ const TEN_MINUTES: i64 = 600;
 const BEYOND_WINDOW: i64 = 1_000;
 
 /// The environment of a process whose wall clock is off by so many seconds. Its monotonic clock is right.
-fn off_by(seconds: i64) -> Result<Vec<(String, String)>, Skip> {
+pub(crate) fn off_by(seconds: i64) -> Result<Vec<(String, String)>, Skip> {
+    faked("FAKETIME", format!("{seconds:+}s"))
+}
+
+/// The environment of a process whose wall clock a test sets while it runs: it is off by what the file says (`+5s`).
+pub(crate) fn off_as_in(file: &Path) -> Result<Vec<(String, String)>, Skip> {
+    faked("FAKETIME_TIMESTAMP_FILE", file.display().to_string())
+}
+
+fn faked(by: &str, how: String) -> Result<Vec<(String, String)>, Skip> {
     let library =
         library().ok_or_else(|| Skip("libfaketime is missing (Debian package `faketime`)".to_owned()))?;
     let set = |name: &str, value: String| (name.to_owned(), value);
     Ok(vec![
         set("LD_PRELOAD", library.display().to_string()),
-        set("FAKETIME", format!("{seconds:+}s")),
+        set(by, how),
         set("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
         set("FAKETIME_NO_CACHE", "1".to_owned()),
     ])
@@ -48,7 +57,7 @@ fn client(hub: &TestHub, name: &str, seconds: i64) -> Result<Client> {
 }
 
 /// Refused for its age, with both clocks in the answer.
-fn assert_out_of_window(error: &Error) -> Result<(Timestamp, Timestamp)> {
+pub(crate) fn assert_out_of_window(error: &Error) -> Result<(Timestamp, Timestamp)> {
     ensure!(error.is_code(ErrorCode::CreatedAtOutOfWindow), "{error}");
     let problem = error.problem().context("a problem")?;
     ensure!(problem.status == 422, "{problem:?}");

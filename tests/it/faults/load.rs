@@ -12,10 +12,10 @@ use aip_client::protocol::envelope::Envelope;
 use aip_client::{
     Client, Draft, Error, KeyFile, ListenOptions, Listener, OnReplaced, SealedEnvelope, SystemClock,
 };
-use aip_tests::clients::{QUICK, agent, builder, folder, handle};
+use aip_tests::chance;
+use aip_tests::clients::{Home, QUICK, agent, builder, folder, handle};
 use aip_tests::history::{Event, History};
 use aip_tests::ledger::Ledger;
-use aip_tests::{TestHub, chance};
 use anyhow::{Context, Result};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
@@ -39,8 +39,8 @@ const CREDIT: u32 = 8;
 const IN_HAND_MICROS_MAX: u64 = 2_000;
 
 /// Agents at work.
-pub(super) struct Load {
-    pub(super) history: History,
+pub(crate) struct Load {
+    pub(crate) history: History,
     stop_sending: watch::Sender<bool>,
     stop_receiving: watch::Sender<bool>,
     senders: JoinSet<Result<()>>,
@@ -50,8 +50,13 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// Registers the agents and sets them to work.
-    pub(super) async fn start(hub: &TestHub, seed: u64) -> Result<Self> {
+    /// Registers the agents and sets them to work, as fast as they can.
+    pub(crate) async fn start(home: impl Into<Home>, seed: u64) -> Result<Self> {
+        Self::paced(home.into(), seed, Duration::ZERO).await
+    }
+
+    /// The same with senders that rest so long between two sendings, at most.
+    pub(crate) async fn paced(home: Home, seed: u64, rest: Duration) -> Result<Self> {
         let (stop_sending, sending) = watch::channel(false);
         let (stop_receiving, receiving) = watch::channel(false);
         let history = History::default();
@@ -59,12 +64,12 @@ impl Load {
         let mut owners = Vec::new();
         let names: Vec<String> = (0..RECIPIENTS).map(|n| format!("recipient-{n}")).collect();
         for (n, name) in (0..).zip(&names) {
-            let client = agent(hub, name).await?;
+            let client = agent(&home, name).await?;
             let did = client.did().context("a DID")?.to_string();
             owners.push(client);
             let recipient = Recipient {
-                hub: hub.url().to_owned(),
-                folder: folder(hub, name),
+                hub: home.url.clone(),
+                folder: folder(&home, name),
                 did,
                 history: history.clone(),
             };
@@ -72,7 +77,8 @@ impl Load {
             recipients.spawn_blocking(move || recipient.live_on(chance, &stop));
         }
         for n in 0..SENDERS {
-            let sender = Sender::new(hub, &format!("sender-{n}"), &names, history.clone()).await?;
+            let sender = Sender::new(&home, &format!("sender-{n}"), &names, history.clone()).await?;
+            let sender = Sender { rest, ..sender };
             senders.spawn(sender.send_on(chance(seed.wrapping_add(n as u64)), sending.clone()));
         }
         Ok(Self {
@@ -86,13 +92,13 @@ impl Load {
     }
 
     /// Waits until so many further events have happened.
-    pub(super) async fn progress(&self, events: usize) {
+    pub(crate) async fn progress(&self, events: usize) {
         let enough = self.history.len() + events;
         until("the load goes on", || async { self.history.len() >= enough }).await;
     }
 
     /// Lets the senders finish, the recipients empty their mailboxes, and everybody stop.
-    pub(super) async fn finish(mut self) -> Result<History> {
+    pub(crate) async fn finish(mut self) -> Result<History> {
         self.stop_sending.send_replace(true);
         all(&mut self.senders).await.context("a sender")?;
         // What was lost never settles; the checker says so better than a deadline does.
@@ -153,15 +159,17 @@ struct Sender {
     session: Listener,
     recipients: Vec<String>,
     history: History,
+    /// Between two sendings, at most.
+    rest: Duration,
 }
 
 impl Sender {
-    async fn new(hub: &TestHub, name: &str, recipients: &[String], history: History) -> Result<Self> {
-        let client = agent(hub, name).await?;
+    async fn new(home: &Home, name: &str, recipients: &[String], history: History) -> Result<Self> {
+        let client = agent(home, name).await?;
         let clock = ManualClock::new(SystemClock.now() - STALE);
-        let late = builder(hub, name)?.clock(Arc::new(clock)).build()?;
+        let late = builder(home, name)?.clock(Arc::new(clock)).build()?;
         let session = client.listen(Arc::new(MemoryInbox::default()), options());
-        let recipients: Vec<String> = recipients.iter().map(|name| handle(hub, name)).collect();
+        let recipients: Vec<String> = recipients.iter().map(|name| handle(home, name)).collect();
         for to in &recipients {
             // From here on the identities are known, also to a client that looks while the hub is away.
             client.identity(to).await?;
@@ -173,6 +181,7 @@ impl Sender {
             session,
             recipients,
             history,
+            rest: Duration::ZERO,
         })
     }
 
@@ -190,6 +199,9 @@ impl Sender {
                 7 => self.by_session(&self.seal(to, &mut chance).await?).await,
                 8 => self.reuse_id(to, &mut chance).await?,
                 _ => self.stale(to).await?,
+            }
+            if !self.rest.is_zero() {
+                tokio::time::sleep(self.rest.mul_f64(chance.random())).await;
             }
         }
         self.session.close().await;
