@@ -19,7 +19,8 @@ fn drawn() -> tempfile::TempDir {
 
 fn draw(folder: &Path) {
     let programs = binary("aip-hub").parent().unwrap().to_path_buf();
-    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths([programs].into_iter().chain(std::env::split_paths(&path))).unwrap();
     let init = root().join("deploy/compose/init");
     run(Command::new("sh").arg(init).arg(folder).env("PATH", path));
 }
