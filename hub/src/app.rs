@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use aip_cluster::Cluster;
 use aip_protocol::clock::Clock;
 use aip_protocol::multikey::SigningKey;
 use aip_protocol::name::Domain;
@@ -53,6 +54,8 @@ pub struct Parts {
     pub operator_token: Secret,
     /// The stores as a whole, for backups; `None` where everything is in memory.
     pub stores: Option<Arc<Stores>>,
+    /// The other processes of the hub; `None` where there are none, or no way to them.
+    pub cluster: Option<Arc<Cluster>>,
     /// Holds the stores still; `None` where they are not this process's alone.
     pub pause: Option<Arc<Pause>>,
     /// A number that tells this run's request ids from another's.
@@ -90,6 +93,8 @@ pub struct App {
     pub operator_token: Secret,
     /// The stores as a whole, for backups.
     pub stores: Option<Arc<Stores>>,
+    /// The other processes of the hub.
+    pub cluster: Option<Arc<Cluster>>,
     /// Holds the stores still.
     pub pause: Option<Arc<Pause>>,
     /// What is counted.
@@ -144,6 +149,7 @@ impl App {
             hub_key: parts.hub_key,
             operator_token: parts.operator_token,
             stores: parts.stores,
+            cluster: parts.cluster,
             pause: parts.pause,
             stop: parts.stop,
         })

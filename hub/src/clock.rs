@@ -47,6 +47,14 @@ impl SystemClock {
     }
 }
 
+impl SystemClock {
+    /// From now on it is no earlier than `mark`.
+    pub fn raise(&self, mark: Timestamp) {
+        let mut answered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        answered.time = answered.time.max(mark);
+    }
+}
+
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         let mut answered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -142,7 +150,12 @@ mod tests {
         let mark = "2100-01-01T00:00:00.000Z";
         assert_eq!(answers(mark, &["2026-11-29T12:00:00Z"]), [mark]);
         assert!(SystemClock::new(Some(at(mark))).now() >= at(mark));
-        assert!(SystemClock::new(None).now() > at("2026-01-01T00:00:00Z"));
+        let clock = SystemClock::new(None);
+        assert!(clock.now() > at("2026-01-01T00:00:00Z"));
+        clock.raise(at(mark));
+        assert!(clock.now() >= at(mark));
+        clock.raise(at("2026-01-01T00:00:00Z"));
+        assert!(clock.now() >= at(mark), "never back");
     }
 
     #[test]

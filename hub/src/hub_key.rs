@@ -12,8 +12,9 @@ use sha2::Sha256;
 use crate::config::Settings;
 use crate::datadir::{self, DataDir, DataDirError};
 
-/// What the key of challenges is derived for.
-const CHALLENGE_PURPOSE: &[u8] = b"aip hub: key of HTTP challenges, 1";
+/// What secrets are derived for.
+const CHALLENGES: &[u8] = b"aip hub: key of HTTP challenges, 1";
+const SHARED_STATE: &[u8] = b"aip hub: what the processes share, 1";
 
 /// Why there is no key to work with. Each sentence says how to mend it.
 #[derive(Debug, thiserror::Error)]
@@ -116,9 +117,18 @@ pub fn compare(key: &SigningKey, public: String, file: &Path) -> Result<(), HubK
 
 /// What the processes of a hub recognise each other's challenges by: nobody else can compute it.
 pub fn challenge_key(key: &SigningKey) -> [u8; 32] {
+    derived(key, CHALLENGES)
+}
+
+/// What the processes of a hub name and seal by what they share.
+pub fn shared_secret(key: &SigningKey) -> [u8; 32] {
+    derived(key, SHARED_STATE)
+}
+
+fn derived(key: &SigningKey, purpose: &[u8]) -> [u8; 32] {
     // HMAC takes keys of any length.
     let mac = Hmac::<Sha256>::new_from_slice(key.seed().as_slice()).map(|mut mac| {
-        mac.update(CHALLENGE_PURPOSE);
+        mac.update(purpose);
         mac.finalize().into_bytes().into()
     });
     mac.unwrap_or_default()
@@ -129,10 +139,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_key_of_challenges_is_the_hubs_and_no_other_hubs() {
-        let [one, other] = [1, 2].map(|byte| challenge_key(&SigningKey::from_seed([byte; 32])));
-        assert_eq!(one, challenge_key(&SigningKey::from_seed([1; 32])));
-        assert_ne!(one, other);
-        assert_ne!(one, [1; 32]);
+    fn what_is_derived_from_the_key_is_the_hubs_and_no_other_hubs() {
+        let [key, other] = [1, 2].map(|byte| SigningKey::from_seed([byte; 32]));
+        let (challenges, shared) = (challenge_key(&key), shared_secret(&key));
+        assert_eq!(challenges, challenge_key(&SigningKey::from_seed([1; 32])));
+        assert_ne!(challenges, challenge_key(&other));
+        assert_ne!(challenges, shared);
+        assert!(![challenges, shared].contains(&[1; 32]));
     }
 }

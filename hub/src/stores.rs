@@ -8,7 +8,7 @@ use aip_jetstream::JetStreamMailboxes;
 use aip_protocol::name::Domain;
 use aip_protocol::time::Timestamp;
 use aip_registry::{PostgresOptions, SqlStore};
-use aip_relay::dedup::Unshared;
+use aip_relay::dedup::{SharedWindow, Unshared};
 use aip_relay::mailbox::rocks::{DiskGuard, RocksMailboxes, RocksOptions};
 use aip_relay::mailbox::{Epoch, MailboxStore, Upkeep as _};
 use rand::rngs::SysRng;
@@ -21,6 +21,7 @@ use crate::{hub_key, process};
 
 mod bell;
 mod nats;
+pub mod redis;
 
 pub use bell::Bell;
 
@@ -88,36 +89,45 @@ impl MailStore {
 }
 
 impl Stores {
-    /// Opens everything, and makes what is not there.
+    /// Opens everything, and makes what is not there: for one who looks at it beside the hub.
     ///
     /// # Errors
     /// What is wrong, and how to mend it.
     pub async fn open(settings: &Settings, folder: &DataDir) -> Result<Self, OpenError> {
-        let domain = Domain::parse(&settings.hub.domain)
-            .map_err(|_refusal| OpenError::Domain(settings.hub.domain.clone()))?;
+        let registry = open_registry(settings, folder).await?;
+        Self::complete(settings, folder, registry, Arc::new(Unshared)).await
+    }
+
+    /// Opens the rest beside the registry, which [`open_registry`] gave. `window` is what the processes of the hub
+    /// remember together.
+    ///
+    /// # Errors
+    /// What is wrong, and how to mend it.
+    pub async fn complete(
+        settings: &Settings,
+        folder: &DataDir,
+        registry: Arc<SqlStore>,
+        window: Arc<dyn SharedWindow>,
+    ) -> Result<Self, OpenError> {
         let engines = &settings.engines;
         let (names_here, mail_here) = (engines.registry_url.is_empty(), engines.mailboxes_url.is_empty());
-        if (names_here || mail_here) && folder.moved_marker().exists() {
-            return Err(OpenError::Moved(folder.root().to_owned()));
-        }
-        let registry = open_registry(settings, folder, &domain).await?;
         let bell = Arc::<Bell>::default();
         let process = process::name(&settings.hub.process_name, &mut UnwrapErr(SysRng));
         let mailboxes = if mail_here {
             MailStore::Embedded(open_rocks(settings, folder.store()).await?)
         } else {
-            let window = open_rocks(settings, folder.window()).await?;
-            let opened = nats::open(settings, &process, window, Arc::new(Unshared), bell.clone()).await?;
+            let own = open_rocks(settings, folder.window()).await?;
+            let opened = nats::open(settings, &process, own, window, bell.clone()).await?;
             MailStore::Nats(Arc::new(opened))
         };
         Ok(Self {
-            registry: Arc::new(registry),
+            registry,
             mailboxes,
             bell,
             process,
             names_here,
             key_file: hub_key::file(settings, folder),
-            domain,
+            domain: domain(settings)?,
         })
     }
 
@@ -196,15 +206,24 @@ impl Stores {
     }
 }
 
-async fn open_registry(
-    settings: &Settings,
-    folder: &DataDir,
-    domain: &Domain,
-) -> Result<SqlStore, aip_registry::StoreError> {
-    match postgres_options(settings)? {
-        Some(options) => SqlStore::open_postgres(&options, domain).await,
-        None => SqlStore::open_sqlite(&folder.registry(), domain).await,
+/// Opens the registry where the settings say.
+///
+/// # Errors
+/// What is wrong with it, or what lay in the folder was moved to engines that are not set.
+pub async fn open_registry(settings: &Settings, folder: &DataDir) -> Result<Arc<SqlStore>, OpenError> {
+    let (engines, domain) = (&settings.engines, domain(settings)?);
+    let some_here = engines.registry_url.is_empty() || engines.mailboxes_url.is_empty();
+    if some_here && folder.moved_marker().exists() {
+        return Err(OpenError::Moved(folder.root().to_owned()));
     }
+    Ok(Arc::new(match postgres_options(settings)? {
+        Some(options) => SqlStore::open_postgres(&options, &domain).await?,
+        None => SqlStore::open_sqlite(&folder.registry(), &domain).await?,
+    }))
+}
+
+fn domain(settings: &Settings) -> Result<Domain, OpenError> {
+    Domain::parse(&settings.hub.domain).map_err(|_refusal| OpenError::Domain(settings.hub.domain.clone()))
 }
 
 /// How the registry's database is reached; `None` when it lies in the data folder.

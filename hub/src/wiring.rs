@@ -2,20 +2,22 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use actix_web::web::Data;
+use aip_cluster::Cluster;
 use aip_federation::egress::{EgressError, GuardedClient, Limits, Outbound, Policy, SystemResolver};
 use aip_protocol::clock::Clock;
 use aip_protocol::error::Refusal;
 use aip_protocol::multikey::SigningKey;
 use aip_protocol::name::Domain;
-use aip_registry::{AloneSiblings, Directory, Grants, MemoryStore, Registry, RegistryConfig};
+use aip_registry::{AloneSiblings, Directory, Grants, MemoryStore, Registry, RegistryConfig, Siblings};
 use aip_relay::admission::Blocklist;
+use aip_relay::dedup::{SharedWindow, Unshared};
 use aip_relay::mailbox::memory::MemoryMailboxes;
 use aip_relay::mailbox::{Epoch, MailboxStore, Quota};
-use aip_relay::neighbours::Alone;
+use aip_relay::neighbours::{Alone, Ears, Neighbours};
 use aip_relay::presence::Presence;
 use aip_relay::rate::{Rate, SenderRates};
 use aip_relay::relay::{Relay, RelayConfig};
@@ -55,6 +57,9 @@ pub enum StartError {
     /// The way out.
     #[error("the client for direct endpoints cannot be set up")]
     Egress(#[from] EgressError),
+    /// The way to the other processes.
+    #[error(transparent)]
+    Cluster(#[from] aip_cluster::ConnectError),
     /// A setting that [`Settings::check`] would have refused.
     #[error("a setting cannot be used: {0}")]
     Setting(#[from] Refusal),
@@ -82,6 +87,8 @@ pub struct Seams {
     pub operator_token: Secret,
     /// The stores as a whole, for backups; `None` where everything is in memory.
     pub stores: Option<Arc<Stores>>,
+    /// The other processes; `None` where there are none, or no way to them.
+    pub cluster: Option<Arc<Cluster>>,
     /// Holds the stores still; `None` where they are not this process's alone.
     pub pause: Option<Arc<Pause>>,
 }
@@ -97,24 +104,33 @@ impl Seams {
             token if token.is_empty() => folder.operator_token(&mut rng)?,
             token => token.clone(),
         };
-        let stores = Arc::new(Stores::open(settings, folder).await?);
-        for sentence in stores.warnings() {
-            tracing::warn!("{sentence}");
-        }
+        let registry = stores::open_registry(settings, folder).await?;
         let hub_key = if settings.engines.registry_url.is_empty() {
             hub_key::own(settings, folder, &mut rng)?
         } else {
-            hub_key::shared(settings, folder, &stores.registry, &mut rng).await?
+            hub_key::shared(settings, folder, &registry, &mut rng).await?
         };
+        let clock = Arc::new(SystemClock::new(None));
+        let cluster = stores::redis::connect(settings, &hub_key, clock.clone()).await?;
+        let window: Arc<dyn SharedWindow> = match &cluster {
+            Some(cluster) => cluster.clone(),
+            None => Arc::new(Unshared),
+        };
+        let stores = Arc::new(Stores::complete(settings, folder, registry, window).await?);
+        for sentence in settings.notes().into_iter().chain(stores.warnings()) {
+            tracing::warn!("{sentence}");
+        }
         let mailboxes = stores.mailboxes.store();
+        keep_steady(&clock, &*mailboxes);
         let seams = Self {
-            clock: Arc::new(steady_clock(&*mailboxes)),
+            clock,
             directory: stores.registry.clone(),
             grants: stores.registry.clone(),
             mailboxes,
             outbound: Arc::new(guarded_client(settings)?),
             hub_key,
             operator_token,
+            cluster,
             pause: None,
             stores: Some(stores.clone()),
         };
@@ -154,6 +170,7 @@ impl Seams {
             hub_key: SigningKey::generate(&mut rng),
             operator_token: settings.http.operator_token.clone(),
             stores: None,
+            cluster: None,
             pause: None,
         };
         Ok(seams.pausable(names))
@@ -176,7 +193,10 @@ pub async fn open(settings: Settings, folder: &DataDir) -> Result<Hub, StartErro
 pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
     let life = Lifecycle::new();
     let domain = Domain::parse(&settings.hub.domain)?;
-    let neighbours = Arc::new(Alone);
+    let (neighbours, siblings): (Arc<dyn Neighbours>, Arc<dyn Siblings>) = match &seams.cluster {
+        Some(cluster) => (cluster.clone(), cluster.clone()),
+        None => (Arc::new(Alone), Arc::new(AloneSiblings)),
+    };
     let presence = Presence::among(neighbours, seams.mailboxes.clone());
     if let Some(stores) = &seams.stores {
         stores.bell.hang(&presence, seams.clock.clone());
@@ -188,11 +208,16 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
             directory: seams.directory,
             grants: seams.grants,
             clock: seams.clock.clone(),
-            siblings: Arc::new(AloneSiblings),
+            siblings,
             challenge_key: hub_key::challenge_key(&seams.hub_key).into(),
             rng: Box::new(chance()),
         },
     ));
+    if let Some(cluster) = &seams.cluster {
+        let ears: Weak<dyn Ears> = Arc::downgrade(&(presence.clone() as Arc<dyn Ears>));
+        cluster.listen(ears);
+        cluster.inform(Arc::downgrade(&registry));
+    }
     let config = relay_config(&settings, domain.clone())?;
     let identities = RegistryIdentities::new(registry.clone(), config.quota);
     let relay_seams = aip_relay::relay::Seams {
@@ -201,7 +226,10 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
         store: seams.mailboxes.clone(),
         outbound: seams.outbound,
         presence: presence.clone(),
-        buckets: Arc::new(SenderRates::new(config.rate, seams.clock.clone())),
+        buckets: match &seams.cluster {
+            Some(cluster) => Arc::new(cluster.buckets(config.rate)),
+            None => Arc::new(SenderRates::new(config.rate, seams.clock.clone())),
+        },
     };
     let app = App::new(Parts {
         settings: Arc::new(settings),
@@ -214,6 +242,7 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
         hub_key: Arc::new(seams.hub_key),
         operator_token: seams.operator_token,
         stores: seams.stores,
+        cluster: seams.cluster,
         pause: seams.pause,
         run: chance().next_u32(),
         stop: life.closing_token(),
@@ -229,10 +258,13 @@ fn chance() -> impl CryptoRng + Send + 'static {
     UnwrapErr(SysRng)
 }
 
-/// The clock, no earlier than what the mailboxes have seen; says so when the machine's clock is behind that.
-fn steady_clock(mailboxes: &dyn MailboxStore) -> SystemClock {
-    let mark = mailboxes.clock_high_water();
-    if let Some((mark, slip)) = mark.and_then(|mark| Some((mark, clock::behind(clock::wall(), mark)?))) {
+/// Keeps the clock no earlier than what the mailboxes have seen; says so when the machine's clock is behind that.
+fn keep_steady(clock: &SystemClock, mailboxes: &dyn MailboxStore) {
+    let Some(mark) = mailboxes.clock_high_water() else {
+        return;
+    };
+    clock.raise(mark);
+    if let Some(slip) = clock::behind(clock::wall(), mark) {
         tracing::warn!(
             behind_secs = slip.as_secs(),
             "The machine's clock is {} s behind the latest time that the mailboxes have seen, {mark}. The hub's time \
@@ -240,7 +272,6 @@ fn steady_clock(mailboxes: &dyn MailboxStore) -> SystemClock {
             slip.as_secs()
         );
     }
-    SystemClock::new(mark)
 }
 
 fn guarded_client(settings: &Settings) -> Result<GuardedClient, EgressError> {

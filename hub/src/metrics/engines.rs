@@ -42,6 +42,62 @@ fn nats(families: &Families, mailboxes: &JetStreamMailboxes) -> Result<(), prome
     Ok(())
 }
 
+/// Adds what this process and the others exchange on Redis.
+///
+/// # Errors
+/// Two metrics of one name, which is a bug.
+pub(super) fn redis(families: &Families, stats: aip_cluster::Stats) -> Result<(), prometheus::Error> {
+    let aip_cluster::Stats {
+        commands,
+        timeouts,
+        failures,
+        rate_fallbacks,
+        unanswered,
+        signals_sent,
+        signals_received,
+        signals_dropped,
+        bad_values,
+        reconnects,
+        subscribed,
+        connected,
+    } = stats;
+    let help = "Whether the processes hear of each other";
+    families.gauge("aip_redis_connected", help, connected)?;
+    let help = "Agents whose signals this process is to hear";
+    families.gauge("aip_redis_subscribed", help, subscribed)?;
+    for (name, help, count) in [
+        ("commands", "Commands sent to Redis", commands),
+        ("timeouts", "Commands that were not answered in time", timeouts),
+        ("failures", "Commands that failed otherwise", failures),
+        (
+            "rate_fallbacks",
+            "Rates judged in this process alone",
+            rate_fallbacks,
+        ),
+        (
+            "unanswered",
+            "Questions about retries and challenges that nobody answered",
+            unanswered,
+        ),
+        ("signals_sent", "Signals to other processes", signals_sent),
+        ("signals_received", "Signals of other processes", signals_received),
+        (
+            "signals_dropped",
+            "Signals that were not sent, Redis being away or slow",
+            signals_dropped,
+        ),
+        (
+            "bad_values",
+            "Values that no process of this hub wrote",
+            bad_values,
+        ),
+        ("reconnects", "Connections made after the first", reconnects),
+    ] {
+        families.counter(&format!("aip_redis_{name}_total"), help, count)?;
+    }
+    Ok(())
+}
+
 /// What a count of the mailboxes on NATS means.
 fn nats_help(name: &str) -> &'static str {
     match name {

@@ -27,6 +27,9 @@ pub(crate) fn gather(app: &App, counts: Option<Counts>) -> Result<Vec<MetricFami
     if let Some(stores) = &app.stores {
         engines::add(&families, stores)?;
     }
+    if let Some(cluster) = &app.cluster {
+        engines::redis(&families, cluster.stats())?;
+    }
     Ok(families.gather())
 }
 

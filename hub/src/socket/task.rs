@@ -225,15 +225,12 @@ impl Socket {
         Ok(())
     }
 
-    /// When something is due: a message to offer again, a ping, the end of a silent socket, a look at the agent.
+    /// When something is due: a ping, the end of a silent socket, a look at the agent. The session minds its own time.
     fn wake_at(&self, wire: &Wire) -> Instant {
-        let now = Instant::now();
         let ping_at = wire.heard_at().max(self.pinged_at) + self.silence * 3 / 4;
         let end_at = wire.heard_at() + self.silence;
-        let due = self.link.next_due().map(|pause| now + pause);
         let check_at = self.checked_at + Duration::from_secs(PROOF_RECHECK_SECS);
-        due.into_iter()
-            .fold(ping_at.min(end_at).min(check_at), Instant::min)
+        ping_at.min(end_at).min(check_at)
     }
 
     async fn on_time(&mut self, wire: &mut Wire) -> Result<(), Ending> {
@@ -255,7 +252,6 @@ impl Socket {
                 return Err(Ending::Unauthenticated);
             }
         }
-        self.link.tick();
         Ok(())
     }
 

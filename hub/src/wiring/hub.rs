@@ -63,6 +63,9 @@ impl Hub {
         if let Some(stores) = &self.app.stores {
             stores.close().await;
         }
+        if let Some(cluster) = &self.app.cluster {
+            cluster.close().await;
+        }
     }
 }
 

@@ -17,7 +17,10 @@ fn without_key(options: HubOptions) -> HubOptions {
 
 fn refusal(options: HubOptions) -> String {
     let failure = TestHub::prepare(options).try_restart().unwrap_err();
-    assert!(failure.status.is_some_and(|status| !status.success()), "{failure}");
+    assert!(
+        failure.status.is_some_and(|status| !status.success()),
+        "{failure}"
+    );
     failure.log
 }
 
@@ -33,7 +36,10 @@ async fn a_process_with_another_key_than_the_hub_does_not_start() {
     let cluster = Cluster::start(1);
     let mut options = cluster.options();
     let other = cluster.hub(0).folder().join("other.key");
-    let made = Command::new(binary("aip-hub")).args(["keygen", "--out"]).arg(&other).output();
+    let made = Command::new(binary("aip-hub"))
+        .args(["keygen", "--out"])
+        .arg(&other)
+        .output();
     assert!(made.unwrap().status.success());
     for (name, value) in &mut options.environment {
         if name == "AIP_HUB__HUB__KEY_FILE" {

@@ -36,7 +36,11 @@ async fn without_redis_the_hub_works_and_says_that_it_is_degraded() {
     let (mut socket, _) = Socket::signed_in(b, &bob, json!({})).await;
     assert_eq!(socket.frame("msg").await["seq"], 1);
     sent(a, &alice, &bob).await;
-    assert_eq!(socket.frame("msg").await["seq"], 2, "the live push is not Redis's");
+    assert_eq!(
+        socket.frame("msg").await["seq"],
+        2,
+        "the live push is not Redis's"
+    );
 
     redis.restart();
     recovered(a).await;
@@ -125,7 +129,10 @@ async fn no_address_and_no_password_is_ever_shown() {
     let nobody = format!("127.0.0.1:{}", aip_tests::free_port());
     let working = cluster.engines().clone();
     for (registry, mailboxes) in [
-        (format!("postgres://aip:{canary}@{nobody}/aip"), working.mailboxes.clone()),
+        (
+            format!("postgres://aip:{canary}@{nobody}/aip"),
+            working.mailboxes.clone(),
+        ),
         (working.registry.clone(), format!("nats://hub:{canary}@{nobody}")),
     ] {
         let mut options = cluster.options();
@@ -139,7 +146,11 @@ async fn no_address_and_no_password_is_ever_shown() {
         );
         let failure = aip_tests::TestHub::prepare(options).try_restart().unwrap_err();
         assert_silent(&failure.log, canary);
-        assert!(failure.status.is_some(), "it says that it cannot start: {}", failure.log);
+        assert!(
+            failure.status.is_some(),
+            "it says that it cannot start: {}",
+            failure.log
+        );
     }
 }
 

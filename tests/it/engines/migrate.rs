@@ -28,14 +28,23 @@ fn said(command: &mut Command) -> (bool, String) {
 #[test]
 fn of_ten_processes_one_migrates_and_all_are_content() {
     let url = Postgres::shared().database("hub");
-    let processes: Vec<_> = (0..10).map(|_| hub(&["migrate"], &url).spawn().unwrap()).collect();
+    let processes: Vec<_> = (0..10)
+        .map(|_| hub(&["migrate"], &url).spawn().unwrap())
+        .collect();
     let mut said = Vec::new();
     for process in processes {
         let output = process.wait_with_output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         said.push(String::from_utf8(output.stdout).unwrap());
     }
-    let migrated = said.iter().filter(|line| line.contains("went from schema 0 to ")).count();
+    let migrated = said
+        .iter()
+        .filter(|line| line.contains("went from schema 0 to "))
+        .count();
     let content = said.iter().filter(|line| line.ends_with("already\n")).count();
     assert_eq!((migrated, content), (1, 9), "{said:?}");
     let versions = "SELECT count(*) = count(DISTINCT version) AND count(*) > 0 FROM _sqlx_migrations";
@@ -48,7 +57,15 @@ fn a_hub_refuses_a_database_that_was_not_migrated() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let (data, listen) = (data.to_str().unwrap(), "127.0.0.1:0");
-    let serve = ["serve", "--data", data, "--listen", listen, "--operator-listen", listen];
+    let serve = [
+        "serve",
+        "--data",
+        data,
+        "--listen",
+        listen,
+        "--operator-listen",
+        listen,
+    ];
     let init = said(&mut hub(&["init", "--data", data], &url));
     assert!(init.0, "{}", init.1);
     let (is_content, text) = said(&mut hub(&serve, &url));

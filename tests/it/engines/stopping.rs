@@ -17,12 +17,20 @@ async fn a_process_that_stops_says_so_and_leaves_everything() {
     sent(cluster.hub(0), &alice, &bob).await;
     assert_eq!(socket.frame("msg").await["seq"], 1);
     let stopped = cluster.hub_mut(0).terminate(Duration::from_secs(30));
-    assert!(stopped.is_some_and(|status| status.success()), "{:?}", cluster.hub(0).log());
+    assert!(
+        stopped.is_some_and(|status| status.success()),
+        "{:?}",
+        cluster.hub(0).log()
+    );
     assert_eq!(socket.close_code().await, 1001);
 
     let (mut socket, _) = Socket::signed_in(cluster.hub(1), &bob, json!({})).await;
     let message = socket.frame("msg").await;
-    assert_eq!((&message["seq"], message["attempt"].as_u64() >= Some(2)), (&json!(1), true), "{message}");
+    assert_eq!(
+        (&message["seq"], message["attempt"].as_u64() >= Some(2)),
+        (&json!(1), true),
+        "{message}"
+    );
     cluster.hub_mut(0).restart();
     let token = bob.token(cluster.hub(0)).await;
     assert_eq!(places(&inbox(cluster.hub(0), &token).await), [1]);

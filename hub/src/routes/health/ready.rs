@@ -63,10 +63,14 @@ pub async fn ready(app: web::Data<App>) -> Result<web::Json<Ready>, ApiError> {
     Err(not_ready(reason).into())
 }
 
-fn taking_work(_app: &App) -> Ready {
+fn taking_work(app: &App) -> Ready {
+    let without_redis = match &app.cluster {
+        Some(cluster) => cluster.health() != aip_cluster::Health::Connected,
+        None => false,
+    };
     Ready {
         status: "ready",
-        degraded: Vec::new(),
+        degraded: without_redis.then_some("redis").into_iter().collect(),
     }
 }
 

@@ -1,5 +1,8 @@
 //! Messages on their way, to sockets that are slow, replaced, shared or ended.
 
+use aip_relay::inbox::{Join, Output};
+use tokio::time::timeout;
+
 use super::*;
 
 #[actix_web::test]
@@ -164,4 +167,29 @@ async fn row_80_a_stopping_hub_closes_with_1001_and_finishes_acks() {
         .unwrap();
     assert_eq!((state.floor, state.pending), (1, 0));
     assert_eq!(bed.hub.hub.app.presence.counts().sessions, 0);
+}
+
+/// The store fails just when there is something to read. Nobody says a word, and yet it is asked again.
+#[tokio::test(start_paused = true)]
+async fn a_read_that_failed_is_tried_again() {
+    let hub = TestHub::new();
+    let (alice, bob) = (hub.registered("alice").await, hub.registered("bob").await);
+    hub.send(&alice, &bob, 1).await;
+    let app = &hub.hub.app;
+    let pause = app.pause.clone().unwrap();
+    pause.hold(Some(Duration::from_mins(1))).await;
+    let join = Join {
+        session: app.sockets.session(),
+        share: false,
+        credit: 8,
+    };
+    let (mut link, ready) = app.inbox.join(bob.did.clone(), join).await.unwrap();
+    assert_eq!(ready.pending, 1);
+    let next = timeout(Duration::from_millis(500), link.next()).await;
+    assert!(next.is_err(), "nothing can be read: {next:?}");
+
+    pause.resume().await;
+    hub.clock.advance(Duration::from_secs(1));
+    let next = timeout(PATIENCE, link.next()).await;
+    assert!(matches!(next, Ok(Output::Message(item)) if item.seq == 1));
 }
