@@ -1,13 +1,14 @@
 //! One live session: carries out the effects of its agent's machine and hands out what goes to the agent.
 
 use std::collections::VecDeque;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
 use aip_protocol::error::ErrorCode;
 use aip_protocol::name::Did;
 
-use self::work::Works;
+use self::work::{Came, Works};
 use super::{Inbox, Item, Join};
 use crate::limits::BURIALS_MAX;
 use crate::mailbox::{Epoch, Fetch, Select, StoredMessage};
@@ -132,25 +133,25 @@ impl Link {
     }
 
     /// The next thing for the agent. To ask for it says that all before has been sent. Nothing is lost when the future
-    /// is dropped.
+    /// is dropped. It minds the time itself: what is due meanwhile, such as another try after the store failed, begins.
     pub async fn next(&mut self) -> Output {
         loop {
             if let Some(output) = self.take_output() {
                 return output;
             }
             self.begin();
-            let came = self.works.next(&self.bell).await;
+            let due = self.attached.next_due(self.inbox.clock.now(), self.session);
+            let came = tokio::select! {
+                biased;
+                came = self.works.next(&self.bell) => came,
+                () = after(due) => Came::Woken,
+            };
             self.finish(came);
         }
     }
 
-    /// How long until [`Self::tick`] should be called.
-    pub fn next_due(&self) -> Option<Duration> {
-        self.attached.next_due(self.inbox.clock.now(), self.session)
-    }
-
-    /// Time has passed.
-    pub fn tick(&mut self) {
+    /// The session was woken, or its time has come.
+    fn tick(&mut self) {
         self.handle(Event::Poll {
             session: self.session,
         });
@@ -277,6 +278,14 @@ impl Link {
         self.out
             .pop_front()
             .or_else(|| self.attached.next_status(self.session).map(Output::Status))
+    }
+}
+
+/// So long from now, or never.
+async fn after(due: Option<Duration>) {
+    match due {
+        Some(due) => tokio::time::sleep(due).await,
+        None => pending().await,
     }
 }
 
