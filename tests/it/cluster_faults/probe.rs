@@ -46,9 +46,6 @@ impl Probe {
     pub(super) async fn round_trip(&mut self) -> Result<()> {
         let draft = Draft::text(&self.to, "are you there?");
         let sent = try_join_all(self.senders.iter().map(|sender| sender.send(&draft))).await?;
-        eprintln!(
-            aip_client::protocol::clock::Clock::now(&aip_client::SystemClock)
-        );
         let stored = |status| matches!(status, SentStatus::Stored | SentStatus::Duplicate);
         ensure!(sent.iter().all(|sent| stored(sent.status)), "{sent:?}");
         let mut open: BTreeSet<_> = sent.iter().map(|sent| sent.id.to_string()).collect();
@@ -58,9 +55,6 @@ impl Probe {
             open.remove(&message.id.to_string());
             self.listener.ack(&message).await?;
         }
-        eprintln!(
-            aip_client::protocol::clock::Clock::now(&aip_client::SystemClock)
-        );
         Ok(())
     }
 
