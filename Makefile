@@ -50,7 +50,7 @@ doc: setup ## Builds the code's documentation
 
 verify: lint test ## What the continuous integration runs
 
-bench: setup ## Measures the hub against yardsticks in the same run; see docs/PERFORMANCE.md
+bench: setup-test ## Measures the hub against yardsticks in the same run; see docs/PERFORMANCE.md
 	$(CARGO) build --release --locked -p aip-hub -p aip-bench
 	target/release/aip-bench
 

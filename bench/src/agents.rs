@@ -173,8 +173,13 @@ impl Crowd {
 
     /// `count` envelopes from the first agent to the last.
     pub(crate) fn envelopes_to_last(&mut self, count: usize) -> Vec<Vec<u8>> {
+        self.envelopes_to(self.agents.len().saturating_sub(1), count)
+    }
+
+    /// `count` envelopes from the first agent to the one of this number.
+    pub(crate) fn envelopes_to(&mut self, number: usize, count: usize) -> Vec<Vec<u8>> {
         let at = now();
-        match (self.agents.first(), self.agents.last()) {
+        match (self.agents.first(), self.agents.get(number)) {
             (Some(from), Some(to)) => (0..count).map(|_| from.envelope(to, at, &mut self.rng)).collect(),
             _ => Vec::new(),
         }

@@ -4,7 +4,12 @@ mod accept;
 mod drain;
 mod idle;
 mod names;
+mod nats;
 mod nostr;
+mod postgres;
+mod reads;
+mod reconnect;
+mod scale;
 mod sockets;
 
 use std::path::PathBuf;
@@ -18,29 +23,39 @@ use crate::report::Row;
 /// What to measure, and for how long.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
+    /// A short form for trying: two rounds of one second, and a tenth of the mailboxes.
+    #[arg(long)]
+    quick: bool,
     /// Rounds of each goal.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Seconds of load per side and round.
     #[arg(long, default_value_t = 2.0)]
     secs: f64,
-    /// Only these goals, separated by commas (P1,P7).
+    /// Only these goals, separated by commas (P1,P7,scale,reconnect).
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// The `nats-server` program; found on the path by default.
-    #[arg(long)]
-    nats: Option<PathBuf>,
     /// The `nostr-rs-relay` program; found on the path by default.
     #[arg(long)]
     nostr: Option<PathBuf>,
-    /// Where the stores lie: the disk that is measured. The system's temporary folder by default.
+    /// Where hubs and straw men keep their data. By default the system's temporary folder, which is also where the
+    /// engines keep theirs: name the disk that is to be measured in `TMPDIR`.
     #[arg(long)]
     folder: Option<PathBuf>,
 }
 
 impl Options {
+    fn rounds(&self) -> usize {
+        if self.quick {
+            self.rounds.min(2)
+        } else {
+            self.rounds
+        }
+    }
+
     fn secs(&self) -> Duration {
-        Duration::from_secs_f64(self.secs)
+        let secs = if self.quick { self.secs.min(1.0) } else { self.secs };
+        Duration::from_secs_f64(secs)
     }
 
     fn wants(&self, ids: &[&str]) -> bool {
@@ -81,6 +96,21 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     }
     if options.wants(&["P11", "P12", "P13"]) {
         report(names::measure(options).await?);
+    }
+    if options.wants(&["P4"]) {
+        report(nats::measure(options).await?);
+    }
+    if options.wants(&["P8"]) {
+        report(reads::measure(options).await?);
+    }
+    if options.wants(&["P13"]) {
+        report(postgres::measure(options).await?);
+    }
+    if options.wants(&["scale"]) {
+        report(scale::measure(options).await?);
+    }
+    if options.wants(&["reconnect"]) {
+        report(reconnect::measure(options).await?);
     }
     if options.wants(&["P16"]) {
         report(nostr::measure(options).await?);

@@ -21,6 +21,34 @@ mailbox_bytes_max = 100000000000
 mailbox_messages_per_sender_max = 1000000
 ";
 
+/// Where a hub keeps what it keeps. What is left empty lies in its data folder.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Engines {
+    /// The registry: the URL of a PostgreSQL database.
+    pub(crate) registry: String,
+    /// Mailboxes: the URLs of NATS servers, separated by commas.
+    pub(crate) mailboxes: String,
+    /// What processes share: the URL of a Redis server.
+    pub(crate) shared: String,
+    /// Copies of each stream.
+    pub(crate) replicas: u8,
+}
+
+impl Engines {
+    fn settings(&self) -> String {
+        let replicas = self.replicas.max(1);
+        format!("[nats]\nreplicas = {replicas}\n[postgres]\nmigrate_at_start = true\n")
+    }
+
+    fn environment(&self) -> [(&'static str, &str); 3] {
+        [
+            ("AIP_HUB__ENGINES__REGISTRY_URL", &self.registry),
+            ("AIP_HUB__ENGINES__MAILBOXES_URL", &self.mailboxes),
+            ("AIP_HUB__ENGINES__SHARED_URL", &self.shared),
+        ]
+    }
+}
+
 /// A hub process.
 #[derive(Debug)]
 pub(crate) struct Hub {
@@ -41,9 +69,14 @@ impl Hub {
 
     /// Starts the hub on a port of choice; a data folder belongs to the domain that it was made for.
     pub(crate) fn start_at(folder: &Path, port: u16) -> anyhow::Result<Self> {
+        Self::start_on(folder, port, &Engines::default())
+    }
+
+    /// The same on engines.
+    pub(crate) fn start_on(folder: &Path, port: u16, engines: &Engines) -> anyhow::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let settings = folder.join("bench.toml");
-        std::fs::write(&settings, SETTINGS)?;
+        std::fs::write(&settings, format!("{SETTINGS}{}", engines.settings()))?;
         let name = format!("localhost:{port}");
         let started = Instant::now();
         let mut process = Running::start(
@@ -60,6 +93,7 @@ impl Hub {
                 .arg(&settings)
                 .arg("--data")
                 .arg(folder.join("data"))
+                .envs(engines.environment())
                 .stdout(Stdio::piped())
                 .stderr(std::fs::File::create(folder.join("hub.log"))?),
         )?;
@@ -90,6 +124,22 @@ impl Hub {
     }
 }
 
+/// What a straw man stores in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum StrawStore<'a> {
+    /// RocksDB, with a record of each id.
+    Dedup,
+    /// RocksDB, without.
+    NoDedup,
+    /// A stream of a NATS server.
+    JetStream {
+        /// The URLs of the servers, separated by commas.
+        url: &'a str,
+        /// Copies of the stream.
+        replicas: usize,
+    },
+}
+
 /// A straw-man process.
 #[derive(Debug)]
 pub(crate) struct Straw {
@@ -100,26 +150,27 @@ pub(crate) struct Straw {
 
 impl Straw {
     /// Starts a straw man that knows the public part of `key`.
-    pub(crate) fn start(folder: &Path, key: &[u8; 32], dedup: bool) -> anyhow::Result<Self> {
+    pub(crate) fn start(folder: &Path, key: &[u8; 32], store: StrawStore<'_>) -> anyhow::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let port = free_port()?;
         let public = SigningKey::from_seed(*key);
         let hex = hex::encode(public.public().as_bytes());
-        let process = Running::start(
-            Command::new(std::env::current_exe()?)
-                .args([
-                    "strawman",
-                    "--port",
-                    &port.to_string(),
-                    "--key",
-                    &hex,
-                    "--dedup",
-                    &dedup.to_string(),
-                ])
-                .arg("--folder")
-                .arg(folder.join("straw"))
-                .stdout(Stdio::null()),
-        )?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command
+            .args(["strawman", "--port", &port.to_string(), "--key", &hex])
+            .arg("--folder")
+            .arg(folder.join("straw"))
+            .stdout(Stdio::null());
+        match store {
+            StrawStore::Dedup => {}
+            StrawStore::NoDedup => {
+                command.args(["--dedup", "false"]);
+            }
+            StrawStore::JetStream { url, replicas } => {
+                command.args(["--nats", url, "--replicas", &replicas.to_string()]);
+            }
+        }
+        let process = Running::start(&mut command)?;
         wait_for_port(port)?;
         Ok(Self { process, port })
     }

@@ -12,6 +12,8 @@ mod agents;
 mod goals;
 mod hub;
 mod load;
+mod mail;
+mod monitor;
 mod process;
 mod report;
 mod socket;

@@ -7,6 +7,8 @@ pub(crate) enum Bound {
     AtLeast(f64),
     /// The median must not be above.
     AtMost(f64),
+    /// There is no bound: the figure is what was asked for.
+    Stated,
 }
 
 /// One line of the report.
@@ -35,14 +37,16 @@ impl Row {
         match self.bound {
             Bound::AtLeast(least) => self.median() >= least,
             Bound::AtMost(most) => self.median() <= most,
+            Bound::Stated => true,
         }
     }
 
     /// Prints the line.
     pub(crate) fn print(&self) {
-        let (sign, bound) = match self.bound {
-            Bound::AtLeast(least) => (">=", least),
-            Bound::AtMost(most) => ("<=", most),
+        let bound = match self.bound {
+            Bound::AtLeast(least) => format!(">= {least:.2}"),
+            Bound::AtMost(most) => format!("<= {most:.2}"),
+            Bound::Stated => "stated".to_owned(),
         };
         let mut sorted = self.rounds.clone();
         sorted.sort_by(f64::total_cmp);
@@ -51,10 +55,14 @@ impl Row {
             .map(|x| format!("{x:.2}"))
             .collect::<Vec<_>>()
             .join(" ");
-        let verdict = if self.met() { "ok  " } else { "MISS" };
+        let verdict = match (self.bound, self.met()) {
+            (Bound::Stated, _) => "    ",
+            (_, true) => "ok  ",
+            (_, false) => "MISS",
+        };
         let median = self.median();
         println!(
-            "{verdict} {:<4} {:<62} {median:>8.2} {sign} {bound:<6} [{spread}]  {}",
+            "{verdict} {:<9} {:<66} {median:>8.2} {bound:<8} [{spread}]  {}",
             self.id, self.what, self.figures
         );
     }

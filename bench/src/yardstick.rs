@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+pub(crate) mod direct_get;
 pub(crate) mod fdatasync;
 pub(crate) mod jetstream;
 pub(crate) mod nostr;
+pub(crate) mod postgres;
 pub(crate) mod sqlite;
 pub(crate) mod strawman;
 

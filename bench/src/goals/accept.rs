@@ -7,11 +7,10 @@ use bytes::Bytes;
 
 use super::{KEY, Options};
 use crate::agents::{Crowd, ENVELOPE_BYTES, posts};
-use crate::hub::{Hub, Straw};
+use crate::hub::{Hub, Straw, StrawStore};
 use crate::load::{self, Load, Pace, Requests};
 use crate::process::usage;
 use crate::report::{Bound, Row};
-use crate::yardstick;
 use crate::yardstick::fdatasync::{self, Disk};
 use crate::yardstick::jetstream::JetStream;
 
@@ -28,7 +27,7 @@ struct Bench<'a> {
     straw: Straw,
     no_dedup: Straw,
     crowd: Crowd,
-    nats: Option<JetStream>,
+    nats: JetStream,
     disk: &'a Path,
 }
 
@@ -37,21 +36,18 @@ pub(crate) async fn measure(options: &Options) -> anyhow::Result<Vec<Row>> {
     let scratch = options.scratch()?;
     let hub = Hub::start(&scratch.path().join("hub"))?;
     let crowd = Crowd::register(hub.port, &hub.domain, "crowd", CROWD, &KEY).await?;
-    let nats = match yardstick::program(options.nats.as_deref(), "nats-server") {
-        Some(program) => Some(JetStream::start(&program, &scratch.path().join("nats"), true).await?),
-        None => None,
-    };
+    let nats = JetStream::start(true).await?;
     let mut bench = Bench {
         options,
-        straw: Straw::start(&scratch.path().join("straw"), &KEY, true)?,
-        no_dedup: Straw::start(&scratch.path().join("no-dedup"), &KEY, false)?,
+        straw: Straw::start(&scratch.path().join("straw"), &KEY, StrawStore::Dedup)?,
+        no_dedup: Straw::start(&scratch.path().join("no-dedup"), &KEY, StrawStore::NoDedup)?,
         hub,
         crowd,
         nats,
         disk: scratch.path(),
     };
     let mut rounds = Vec::new();
-    for _ in 0..options.rounds {
+    for _ in 0..options.rounds() {
         rounds.push(bench.round().await?);
     }
     Ok(rows(&rounds))
@@ -63,7 +59,7 @@ struct Round {
     hub64: Load,
     straw64: Load,
     straw64_no_dedup: Load,
-    nats64: Option<f64>,
+    nats64: f64,
     hub1000: Load,
     verify1000: Load,
     hub1: Load,
@@ -79,7 +75,7 @@ impl Bench<'_> {
             clippy::cast_sign_loss,
             reason = "a positive count"
         )]
-        let count = (self.options.secs * PER_SEC) as usize;
+        let count = (self.options.secs().as_secs_f64() * PER_SEC) as usize;
         Requests::once(posts(path, &self.crowd.envelopes(count)))
     }
 
@@ -111,13 +107,8 @@ impl Bench<'_> {
         let disk = fdatasync::measure(self.disk, Duration::from_secs(1))?;
         let (hub64, hub_cpu_us) = self.cpu_us(self.hub.pid(), hub, "/api/v1/messages").await?;
         let straw64 = self.load(straw, "/accept", 64, Pace::Closed).await?;
-        let nats64 = match &self.nats {
-            Some(nats) => Some(
-                nats.publish(64, self.options.secs(), &Bytes::from(vec![b'x'; ENVELOPE_BYTES]))
-                    .await?,
-            ),
-            None => None,
-        };
+        let body = Bytes::from(vec![b'x'; ENVELOPE_BYTES]);
+        let nats64 = self.nats.publish(64, self.options.secs(), &body).await?;
         let straw64_no_dedup = self.load(no_dedup, "/accept", 64, Pace::Closed).await?;
         let hub1000 = self.load(hub, "/api/v1/messages", 1_000, Pace::Closed).await?;
         let verify1000 = self.load(straw, "/verify", 1_000, Pace::Closed).await?;
@@ -186,11 +177,8 @@ fn rate_rows(rounds: &[Round]) -> Vec<Row> {
     let mut rows = vec![
         against("accept, 64 senders / straw man", 0.8, |r| r.straw64.rate),
         against("accept, 64 senders / raw fdatasync", 12.0, |r| r.disk.rate),
+        against("accept, 64 senders / JetStream, sync always", 6.0, |r| r.nats64),
     ];
-    if rounds.iter().all(|r| r.nats64.is_some()) {
-        let nats = |r: &Round| r.nats64.unwrap_or(f64::NAN);
-        rows.push(against("accept, 64 senders / JetStream, sync always", 6.0, nats));
-    }
     let what = "accept, 1,000 senders / verify-only route";
     let figures = |r: &Round| format!("{:.0}/s, {:.0}/s", r.hub1000.rate, r.verify1000.rate);
     let ratio = |r: &Round| r.hub1000.rate / r.verify1000.rate;

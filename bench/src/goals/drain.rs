@@ -11,7 +11,6 @@ use crate::hub::Hub;
 use crate::load::{self, Pace, Requests};
 use crate::report::{Bound, Row};
 use crate::socket::Socket;
-use crate::yardstick;
 use crate::yardstick::jetstream::JetStream;
 
 /// Messages in the mailbox.
@@ -23,21 +22,18 @@ const ACK_EVERY: u64 = 256;
 
 /// Measures the goals of this file.
 pub(crate) async fn measure(options: &Options) -> anyhow::Result<Vec<Row>> {
-    let Some(program) = yardstick::program(options.nats.as_deref(), "nats-server") else {
-        return Ok(Vec::new());
-    };
     let scratch = options.scratch()?;
     let hub = Hub::start(&scratch.path().join("hub"))?;
     let mut rounds = Vec::new();
     let mut figures = String::new();
-    for round in 0..options.rounds {
+    for round in 0..options.rounds() {
         let mut crowd = Crowd::register(hub.port, &hub.domain, &format!("drain{round}x"), 2, &KEY).await?;
         let envelopes = crowd.envelopes_to_last(MESSAGES);
         let requests = Requests::once(posts("/api/v1/messages", &envelopes));
         load::run(hub.port, 64, Duration::from_mins(2), Pace::Closed, &requests).await?;
         let ours = drain(&hub, &crowd).await?;
         let bodies: Vec<Bytes> = envelopes.into_iter().map(Bytes::from).collect();
-        let nats = JetStream::start(&program, &scratch.path().join(format!("nats{round}")), false).await?;
+        let nats = JetStream::start(false).await?;
         let theirs = nats.drain(&bodies).await?;
         rounds.push(ours / theirs);
         figures = format!("{ours:.0}/s, {theirs:.0}/s");

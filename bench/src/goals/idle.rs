@@ -37,7 +37,7 @@ pub(crate) async fn measure(options: &Options) -> anyhow::Result<Vec<Row>> {
     drop(hub);
     let mut ready = Vec::new();
     let mut full = 0.0;
-    for _ in 0..options.rounds {
+    for _ in 0..options.rounds() {
         let hub = Hub::start_at(&folder, port)?;
         ready.push(hub.ready_after.as_secs_f64());
         tokio::time::sleep(Duration::from_secs(1)).await;

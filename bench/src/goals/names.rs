@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{KEY, Options};
 use crate::agents::{Agent, Crowd, now, seeded};
-use crate::hub::{Hub, Straw};
+use crate::hub::{Hub, Straw, StrawStore};
 use crate::load::{self, Pace, Requests};
 use crate::report::{Bound, Row};
 use crate::yardstick::sqlite;
@@ -44,14 +44,14 @@ pub(crate) async fn measure(options: &Options) -> anyhow::Result<Vec<Row>> {
     let scratch = options.scratch()?;
     let folder = scratch.path().join("hub");
     let mut hub = Hub::start(&folder)?;
-    let straw = Straw::start(&scratch.path().join("straw"), &KEY, true)?;
+    let straw = Straw::start(&scratch.path().join("straw"), &KEY, StrawStore::Dedup)?;
     let pool = sqlite::open(&scratch.path().join("sqlite")).await?;
     let crowd = Crowd::register(hub.port, &hub.domain, "named", AGENTS, &KEY).await?;
     let hello = Requests::repeated(vec![load::get("/hello")]);
     let live = Requests::repeated(vec![load::get("/health/live")]);
     let all: Vec<_> = crowd.agents.iter().map(resolve).collect();
     let (mut cached, mut cold, mut registered) = (Series::default(), Series::default(), Series::default());
-    for round in 0..options.rounds {
+    for round in 0..options.rounds() {
         let port = hub.port;
         drop(hub);
         hub = Hub::start_at(&folder, port)?;
@@ -97,7 +97,7 @@ pub(crate) async fn measure(options: &Options) -> anyhow::Result<Vec<Row>> {
 }
 
 /// Durable registrations per second, 64 in flight.
-async fn register(hub: &Hub, options: &Options, round: usize) -> anyhow::Result<f64> {
+pub(super) async fn register(hub: &Hub, options: &Options, round: usize) -> anyhow::Result<f64> {
     const PER_SEC: f64 = 10_000.0;
     let mut rng = seeded(&format!("register{round}"));
     #[expect(

@@ -23,7 +23,7 @@ pub(crate) async fn measure(options: &Options) -> anyhow::Result<Vec<Row>> {
     let relay = Nostr::start(&program, &scratch.path().join("nostr"))?;
     let mut crowd = Crowd::register(hub.port, &hub.domain, "crowd", 256, &KEY).await?;
     let (mut rates, mut costs, mut figures) = (Vec::new(), Vec::new(), (String::new(), String::new()));
-    for _ in 0..options.rounds {
+    for _ in 0..options.rounds() {
         let requests = Requests::once(posts("/api/v1/messages", &crowd.envelopes(60_000)));
         let before = usage(hub.pid());
         let ours = load::run(hub.port, 64, options.secs(), Pace::Closed, &requests).await?;

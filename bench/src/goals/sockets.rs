@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::{KEY, Options};
 use crate::agents::{Agent, Crowd, posts};
-use crate::hub::{Hub, Straw};
+use crate::hub::{Hub, Straw, StrawStore};
 use crate::load::{self, Pace, Requests};
 use crate::process::usage;
 use crate::report::{Bound, Row};
@@ -94,14 +94,14 @@ async fn idle(options: &Options) -> anyhow::Result<Vec<Row>> {
 async fn push(options: &Options) -> anyhow::Result<Row> {
     let scratch = options.scratch()?;
     let hub = Hub::start(&scratch.path().join("hub"))?;
-    let straw = Straw::start(&scratch.path().join("straw"), &KEY, true)?;
+    let straw = Straw::start(&scratch.path().join("straw"), &KEY, StrawStore::Dedup)?;
     let mut bare = Vec::new();
     for _ in 0..PUSHED_SOCKETS {
         bare.push(Socket::open(straw.port, "/ws", None).await?);
     }
     let mut rounds = Vec::new();
     let mut figures = String::new();
-    for round in 0..options.rounds {
+    for round in 0..options.rounds() {
         let mut crowd = Crowd::register(
             hub.port,
             &hub.domain,

@@ -1,23 +1,20 @@
-//! NATS JetStream: publish and wait for the ack, and pull with acks. Needs a `nats-server` program.
+//! NATS JetStream: publish and wait for the ack, and pull with acks.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use aip_engines::{Nats, NatsOptions};
 use async_nats::jetstream::{self, consumer, stream};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use tokio::task::JoinSet;
 
-use crate::process::{Running, free_port, wait_for_port};
-
-/// A JetStream server of this run, with one stream.
+/// One stream on a JetStream server.
 #[derive(Debug)]
 pub(crate) struct JetStream {
     context: jetstream::Context,
-    _server: Running,
+    _server: Option<Nats>,
 }
 
 /// The time that a publish may take before its ack.
@@ -26,43 +23,44 @@ const ACK_WITHIN: Duration = Duration::from_mins(1);
 /// Messages of one fetch.
 const FETCH: usize = 256;
 
+/// A context of the servers at these URLs, with a patient client.
+pub(crate) async fn connect(urls: &str) -> anyhow::Result<jetstream::Context> {
+    let urls: Vec<&str> = urls.split(',').collect();
+    let mut context = jetstream::new(async_nats::connect(urls).await?);
+    context.set_timeout(ACK_WITHIN);
+    Ok(context)
+}
+
 impl JetStream {
     /// Starts a server. With `sync_always` it syncs every message before the ack.
-    pub(crate) async fn start(program: &Path, folder: &Path, sync_always: bool) -> anyhow::Result<Self> {
-        let port = free_port()?;
-        std::fs::create_dir_all(folder)?;
-        let sync = if sync_always { "sync_interval: always" } else { "" };
-        let config = folder.join("nats.conf");
-        let store = folder.join("store");
-        std::fs::write(
-            &config,
-            format!(
-                "listen: \"127.0.0.1:{port}\"\njetstream {{ store_dir: \"{}\"\n{sync} }}\n",
-                store.display()
-            ),
-        )?;
-        let server = Running::start(
-            Command::new(program)
-                .arg("-c")
-                .arg(&config)
-                .stdout(Stdio::null())
-                .stderr(Stdio::null()),
-        )?;
-        wait_for_port(port)?;
-        let client = async_nats::connect(format!("nats://127.0.0.1:{port}")).await?;
-        let mut context = jetstream::new(client);
-        context.set_timeout(ACK_WITHIN);
+    pub(crate) async fn start(sync_always: bool) -> anyhow::Result<Self> {
+        let options = NatsOptions {
+            sync_always,
+            ..NatsOptions::default()
+        };
+        let server = Nats::try_start(&options)?;
+        let context = Self::on(&server.url(), 1).await?.context;
+        Ok(Self {
+            context,
+            _server: Some(server),
+        })
+    }
+
+    /// A stream of its own, with so many copies, on servers that run.
+    pub(crate) async fn on(urls: &str, replicas: usize) -> anyhow::Result<Self> {
+        let context = connect(urls).await?;
         context
             .create_stream(stream::Config {
                 name: "S".to_owned(),
                 subjects: vec!["m.>".to_owned()],
                 retention: stream::RetentionPolicy::WorkQueue,
+                num_replicas: replicas,
                 ..stream::Config::default()
             })
             .await?;
         Ok(Self {
             context,
-            _server: server,
+            _server: None,
         })
     }
 

@@ -1,7 +1,8 @@
 //! The straw-man hub: the least that verifies, deduplicates and stores durably behind actix.
 //!
-//! No policy, no quota, no names: one known key, one RocksDB, one writer thread that syncs once per batch. It also
-//! serves the parts on their own: a greeting, a verify-only route, an unsynced put, and a bare WebSocket fan-out.
+//! No policy, no quota, no names: one known key, one RocksDB, one writer thread that syncs once per batch. Where it is
+//! told a NATS server it also stores in a stream and waits for the ack, without dedup. And it serves the parts on their
+//! own: a greeting, a verify-only route, an unsynced put, and a bare WebSocket fan-out.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,11 +11,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use anyhow::Context;
+use async_nats::jetstream::{Context as JetStream, stream};
 use clap::Args;
 use ed25519_dalek::{Signature, VerifyingKey};
 use rocksdb::{DB, Options as DbOptions, WriteBatch, WriteOptions};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
+
+use super::jetstream::connect;
 
 /// How the straw man is started.
 #[derive(Debug, Args)]
@@ -31,6 +35,12 @@ pub(crate) struct Options {
     /// Whether ids are remembered.
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set)]
     dedup: bool,
+    /// NATS servers, separated by commas, for `/publish`.
+    #[arg(long)]
+    nats: Option<String>,
+    /// Copies of the stream there.
+    #[arg(long, default_value_t = 1)]
+    replicas: usize,
 }
 
 /// The largest batch of the writer, in requests.
@@ -49,6 +59,7 @@ struct Straw {
     writer: mpsc::Sender<Job>,
     next: AtomicU64,
     sockets: Mutex<Vec<actix_ws::Session>>,
+    jetstream: Option<JetStream>,
 }
 
 /// Serves until it is killed.
@@ -59,16 +70,21 @@ pub(crate) fn serve(options: &Options) -> anyhow::Result<()> {
     let (writer, jobs) = mpsc::channel(16_384);
     let store = db.clone();
     std::thread::spawn(move || write(&store, jobs));
-    let straw = web::Data::new(Straw {
+    let mut straw = Straw {
         db,
         key: key_of(&options.key)?,
         dedup: options.dedup,
         writer,
         next: AtomicU64::new(0),
         sockets: Mutex::default(),
-    });
+        jetstream: None,
+    };
     let port = options.port;
     actix_web::rt::System::new().block_on(async move {
+        if let Some(urls) = &options.nats {
+            straw.jetstream = Some(stream_on(urls, options.replicas).await?);
+        }
+        let straw = web::Data::new(straw);
         HttpServer::new(move || {
             App::new()
                 .app_data(straw.clone())
@@ -76,6 +92,7 @@ pub(crate) fn serve(options: &Options) -> anyhow::Result<()> {
                 .route("/hello", web::get().to(hello))
                 .route("/verify", web::post().to(verify))
                 .route("/accept", web::post().to(accept))
+                .route("/publish", web::post().to(publish))
                 .route("/put", web::post().to(put))
                 .route("/ws", web::get().to(socket))
                 .route("/fan/{rounds}", web::post().to(fan))
@@ -84,9 +101,22 @@ pub(crate) fn serve(options: &Options) -> anyhow::Result<()> {
         .max_connections(60_000)
         .bind(("127.0.0.1", port))?
         .run()
-        .await
-    })?;
-    Ok(())
+        .await?;
+        anyhow::Ok(())
+    })
+}
+
+/// A stream of its own: a subject a mailbox, nothing else.
+async fn stream_on(urls: &str, replicas: usize) -> anyhow::Result<JetStream> {
+    let jetstream = connect(urls).await?;
+    let config = stream::Config {
+        name: "STRAW".to_owned(),
+        subjects: vec!["straw.*".to_owned()],
+        num_replicas: replicas,
+        ..stream::Config::default()
+    };
+    jetstream.create_stream(config).await?;
+    Ok(jetstream)
 }
 
 fn key_of(digits: &str) -> anyhow::Result<VerifyingKey> {
@@ -176,6 +206,21 @@ async fn accept(straw: web::Data<Straw>, body: web::Bytes) -> HttpResponse {
         return HttpResponse::ServiceUnavailable().finish();
     }
     HttpResponse::Accepted().body("{\"status\":\"stored\"}")
+}
+
+async fn publish(straw: web::Data<Straw>, body: web::Bytes) -> HttpResponse {
+    if genuine(&straw, &body).is_none() {
+        return HttpResponse::BadRequest().finish();
+    }
+    let Some(jetstream) = &straw.jetstream else {
+        return HttpResponse::NotFound().finish();
+    };
+    let mailbox = straw.next.fetch_add(1, Ordering::Relaxed) % 10_000;
+    let stored = async { anyhow::Ok(jetstream.publish(format!("straw.{mailbox}"), body).await?.await?) };
+    match stored.await {
+        Ok(_) => HttpResponse::Accepted().body("{\"status\":\"stored\"}"),
+        Err(_) => HttpResponse::ServiceUnavailable().finish(),
+    }
 }
 
 async fn put(straw: web::Data<Straw>, body: web::Bytes) -> HttpResponse {

@@ -24,7 +24,10 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ),
     ("aip-engines", &[]),
     ("aip-tests", &["aip-protocol", "aip-client", "aip-engines"]),
-    ("aip-bench", &["aip-protocol", "aip-engines"]),
+    (
+        "aip-bench",
+        &["aip-protocol", "aip-relay", "aip-jetstream", "aip-engines"],
+    ),
 ];
 
 /// Outside crates that one room alone may name.
