@@ -20,7 +20,7 @@ use crate::datadir::DataDir;
 use crate::{hub_key, process};
 
 mod bell;
-mod nats;
+pub mod nats;
 pub mod redis;
 
 pub use bell::Bell;

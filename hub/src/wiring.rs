@@ -117,7 +117,13 @@ impl Seams {
             None => Arc::new(Unshared),
         };
         let stores = Arc::new(Stores::complete(settings, folder, registry, window).await?);
-        for sentence in settings.notes().into_iter().chain(stores.warnings()) {
+        let shared = stores::redis::warnings(settings, &hub_key).await;
+        for sentence in settings
+            .notes()
+            .into_iter()
+            .chain(stores.warnings())
+            .chain(shared)
+        {
             tracing::warn!("{sentence}");
         }
         let mailboxes = stores.mailboxes.store();

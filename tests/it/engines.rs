@@ -1,5 +1,6 @@
 //! One hub of several processes on PostgreSQL, NATS and Redis: what holds of one process holds of all of them together.
 
+mod commands;
 mod keys;
 mod losses;
 mod migrate;

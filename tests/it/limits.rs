@@ -152,23 +152,44 @@ const TABLE: &[(&str, Exceeded)] = &[
     ("hub.reserved_names", By("row_83_reserved_names_are_not_given")),
     ("http.allowed_origins", By("a_bad_handshake_is_refused")),
     ("http.trusted_proxies", By("one_address_cannot_take_all")),
-    ("postgres.connections_max", Not("no limit to a caller: who finds none free waits")),
+    (
+        "postgres.connections_max",
+        Not("no limit to a caller: who finds none free waits"),
+    ),
     (
         "postgres.connect_timeout_secs",
         Not("a server that answers nothing is outside of this machine"),
     ),
-    ("postgres.wait_timeout_secs", Not("an inner limit: the registry's tests exhaust the pool")),
-    ("postgres.statement_timeout_secs", Not("an inner limit: the database keeps it")),
+    (
+        "postgres.wait_timeout_secs",
+        Not("an inner limit: the registry's tests exhaust the pool"),
+    ),
+    (
+        "postgres.statement_timeout_secs",
+        Not("an inner limit: the database keeps it"),
+    ),
     ("nats.streams", Not("no limit: how mailboxes are spread")),
     ("nats.replicas", Not("no limit: copies")),
-    ("nats.publish_timeout_millis", Not("no limit: when a publish is tried again")),
+    (
+        "nats.publish_timeout_millis",
+        Not("no limit: when a publish is tried again"),
+    ),
     (
         "nats.publish_deadline_secs",
         By("without_its_mailboxes_a_process_takes_no_mail_and_recovers"),
     ),
-    ("nats.read_timeout_millis", Not("no limit: when a read is given up")),
-    ("redis.connect_timeout_millis", Not("no limit: when a process decides alone")),
-    ("redis.answer_timeout_millis", Not("no limit: when a process decides alone")),
+    (
+        "nats.read_timeout_millis",
+        Not("no limit: when a read is given up"),
+    ),
+    (
+        "redis.connect_timeout_millis",
+        Not("no limit: when a process decides alone"),
+    ),
+    (
+        "redis.answer_timeout_millis",
+        Not("no limit: when a process decides alone"),
+    ),
 ];
 
 #[test]

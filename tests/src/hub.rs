@@ -281,8 +281,13 @@ impl TestHub {
     #[must_use]
     pub fn domain(&self) -> String {
         let local = || format!("localhost:{}", self.port);
-        let HubOptions { production, domain, .. } = &self.options;
-        production.clone().or_else(|| domain.clone()).unwrap_or_else(local)
+        let HubOptions {
+            production, domain, ..
+        } = &self.options;
+        production
+            .clone()
+            .or_else(|| domain.clone())
+            .unwrap_or_else(local)
     }
 
     /// The process id while it runs.

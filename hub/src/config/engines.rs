@@ -76,6 +76,9 @@ section! {
         /// Whether streams that are missing are made. Off, a stream that vanished is told and not replaced by an empty
         /// one; switch it off after the first start.
         pub create_streams: bool = true;
+        /// Whether an empty stream takes the place of one that this hub had and that is gone, with the mail in it. Never
+        /// without having looked why.
+        pub replace_lost_streams: bool = false;
         /// Whether streams that differ from these settings are changed at the start. If not, the hub refuses and says
         /// what differs.
         pub update_streams: bool = false;

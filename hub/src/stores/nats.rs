@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aip_jetstream::config::{ClientCertificate, Login};
-use aip_jetstream::{Fresh, JetStreamMailboxes, Options, Parts, StartError};
-use aip_relay::dedup::SharedWindow;
+use aip_jetstream::server::Report;
+use aip_jetstream::{Fresh, JetStreamMailboxes, Options, Parts, StartError, StreamError};
+use aip_relay::dedup::{SharedWindow, Unshared};
+use aip_relay::mailbox::Epoch;
+use aip_relay::mailbox::memory::MemoryMailboxes;
 use aip_relay::mailbox::rocks::RocksMailboxes;
 use percent_encoding::percent_decode_str;
 use rand::rngs::SysRng;
@@ -46,6 +49,34 @@ pub(super) async fn open(
     JetStreamMailboxes::open(options(settings, process, rng.next_u64()), parts, clock::wall()).await
 }
 
+/// Looks at the servers and the streams, and changes nothing; `None` where there is no store yet.
+///
+/// # Errors
+/// What is wrong with them.
+pub async fn look(settings: &Settings) -> Result<Option<Report>, StartError> {
+    let options = Options {
+        create_streams: false,
+        replace_lost_streams: false,
+        update_streams: false,
+        ..options(settings, "doctor", 0)
+    };
+    let parts = Parts {
+        window: Arc::new(MemoryMailboxes::new(Epoch::from_random(0))),
+        shared: Arc::new(Unshared),
+        fresh: Fresh {
+            epoch_bits: 0,
+            secret: [0; 32],
+        },
+        seed: 0,
+        wake: Arc::new(|_, _| ()),
+    };
+    match JetStreamMailboxes::open(options, parts, clock::wall()).await {
+        Ok(mailboxes) => Ok(Some(mailboxes.report().clone())),
+        Err(StartError::Stream(StreamError::Missing(_))) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// How the servers are reached, and how the store lies on them.
 pub(super) fn options(settings: &Settings, process: &str, seed: u64) -> Options {
     let (nats, relay) = (&settings.nats, &settings.relay);
@@ -67,6 +98,7 @@ pub(super) fn options(settings: &Settings, process: &str, seed: u64) -> Options 
         retention_secs: u64::from(relay.retention_days) * DAY_SECS,
         envelope_bytes_max: relay.envelope_bytes_max,
         create_streams: nats.create_streams,
+        replace_lost_streams: nats.replace_lost_streams,
         update_streams: nats.update_streams,
         monitoring_url: Some(nats.monitor_url.clone()).filter(|url| !url.is_empty()),
         publish_try: Duration::from_millis(nats.publish_timeout_millis),

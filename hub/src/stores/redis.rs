@@ -31,6 +31,19 @@ pub async fn connect(
         .map(Some)
 }
 
+/// What an operator should know about Redis, a sentence each; nothing where none is named.
+pub async fn warnings(settings: &Settings, key: &SigningKey) -> Vec<String> {
+    let Some(options) = options(settings, key) else {
+        return Vec::new();
+    };
+    match aip_cluster::probe(&options).await {
+        Ok(probe) => probe.warnings,
+        Err(error) => vec![format!(
+            "{error}: until it can, each process decides alone; no message is at risk"
+        )],
+    }
+}
+
 /// How Redis is reached; `None` where the settings name none.
 pub fn options(settings: &Settings, key: &SigningKey) -> Option<Options> {
     let (url, redis) = (&settings.engines.shared_url, &settings.redis);

@@ -9,7 +9,7 @@ use super::stores;
 use crate::config::Settings;
 use crate::datadir::{self, DataDir};
 use crate::hub_key;
-use crate::stores::postgres_options;
+use crate::stores::{nats, postgres_options, redis};
 
 pub(super) async fn examine(settings: &Settings, folder: &DataDir) -> Vec<Finding> {
     if settings.engines.are_embedded() {
@@ -26,7 +26,56 @@ pub(super) async fn examine(settings: &Settings, folder: &DataDir) -> Vec<Findin
         Ok(None) => {}
         Err(error) => found.push(Finding::Bad(error.to_string())),
     }
+    if !settings.engines.mailboxes_url.is_empty() {
+        found.extend(nats(settings).await);
+    }
+    found.extend(redis(settings, folder).await);
     found
+}
+
+async fn nats(settings: &Settings) -> Vec<Finding> {
+    let report = match nats::look(settings).await {
+        Ok(Some(report)) => report,
+        Ok(None) => {
+            return vec![Finding::Doubtful(
+                "NATS is reached, and holds no mailboxes of this hub yet: the first start makes the streams"
+                    .to_owned(),
+            )];
+        }
+        Err(error) => return vec![Finding::Bad(format!("NATS: {:#}", anyhow::Error::from(error)))],
+    };
+    let place = report.cluster.map_or_else(
+        || "a single server".to_owned(),
+        |cluster| format!("the cluster {cluster}"),
+    );
+    let mut found = vec![Finding::Good(format!(
+        "NATS {} is reached ({place}), and its streams are as they should be",
+        report.version
+    ))];
+    let warnings = report.warnings.into_iter();
+    found.extend(warnings.map(|warning| Finding::Doubtful(warning.sentence)));
+    found
+}
+
+async fn redis(settings: &Settings, folder: &DataDir) -> Vec<Finding> {
+    // What the processes share is sealed by their key.
+    let key = datadir::read_key(&hub_key::file(settings, folder));
+    let Some(options) = key.ok().and_then(|key| redis::options(settings, &key)) else {
+        return Vec::new();
+    };
+    match aip_cluster::probe(&options).await {
+        Ok(probe) => {
+            let seen = format!(
+                "Redis {} is reached (maxmemory-policy {})",
+                probe.version, probe.eviction_policy
+            );
+            let warnings = probe.warnings.into_iter().map(Finding::Doubtful);
+            std::iter::once(Finding::Good(seen)).chain(warnings).collect()
+        }
+        Err(error) => vec![Finding::Doubtful(format!(
+            "{error}: the hub works without, and says that it is degraded"
+        ))],
+    }
 }
 
 async fn postgres(

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
+use aip_jetstream::limits::SUBJECT_MESSAGES_MAX;
 use url::Url;
 
 use super::super::engines::prefix_fits;
@@ -33,6 +34,7 @@ impl Settings {
             );
         }
         self.check_nats(found);
+        self.check_mailboxes_on_nats(found);
         self.check_process_name(found);
         for (key, prefix) in [
             ("nats.prefix", &self.nats.prefix),
@@ -94,6 +96,18 @@ impl Settings {
                  http://127.0.0.1:8222"
                     .to_owned(),
             );
+        }
+    }
+
+    /// A mailbox's subject also holds what was settled in the last minutes.
+    fn check_mailboxes_on_nats(&self, found: &mut Vec<String>) {
+        let most = u32::try_from(SUBJECT_MESSAGES_MAX / 2).unwrap_or(u32::MAX);
+        let asked = self.relay.mailbox_messages_max;
+        if !self.engines.mailboxes_url.is_empty() && asked > most {
+            found.push(format!(
+                "`relay.mailbox_messages_max` = {asked} is more than a mailbox on NATS can hold beside what was acked in \
+                 the last minutes: use at most {most}"
+            ));
         }
     }
 
