@@ -14,6 +14,7 @@
 //! |---|---|---|
 //! | `PREFIX:to:HASH` | channel: signals about one agent | |
 //! | `PREFIX:news` | channel: agents that were changed | |
+//! | `PREFIX:look` | the process that looked last whether it can write | after a minute |
 //! | `PREFIX:at:HASH` | hash: process and generation of an agent's newest session | after 10 minutes, renewed |
 //! | `PREFIX:turn:HASH` | newcomers wait: the mailbox changed hands | after a second |
 //! | `PREFIX:claim:HASH:SEQ` | the process that has a message in hand | when it is offered again |

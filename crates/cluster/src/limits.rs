@@ -25,12 +25,12 @@ pub const RECONNECT_PAUSE_MIN: Duration = Duration::from_millis(100);
 /// The longest pause before an attempt to connect again.
 pub const RECONNECT_PAUSE_MAX: Duration = Duration::from_secs(2);
 /// How long an entry says in which process an agent's session is, unless it is renewed.
-pub const AT_LIFE: Duration = Duration::from_secs(600);
+pub const AT_LIFE: Duration = Duration::from_mins(10);
 /// How often such entries are renewed.
 pub const AT_RENEW_PAUSE: Duration = Duration::from_secs(200);
 /// A generation so far in the future is somebody's mistake and starts over.
-pub const GENERATION_AHEAD_MAX: Duration = Duration::from_secs(3_600);
+pub const GENERATION_AHEAD_MAX: Duration = Duration::from_hours(1);
 /// The longest life of anything that is put into Redis.
-pub const LIFE_MAX: Duration = Duration::from_secs(86_400);
+pub const LIFE_MAX: Duration = Duration::from_hours(24);
 /// The oldest Redis that this room was written for (or a Valkey that says it is as new).
 pub const REDIS_VERSION_MIN: (u32, u32) = (6, 2);

@@ -4,16 +4,23 @@ use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use redis::RedisResult;
 use redis::aio::MultiplexedConnection;
+use redis::{RedisError, RedisResult};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::stats::{Counters, Health};
 
+/// What a server says that is there and of no use: a replica, one that reads its data, one that lets nobody in.
+const USELESS_CODES: [&str; 5] = ["READONLY", "LOADING", "MASTERDOWN", "NOAUTH", "NOPERM"];
+
 /// What is known of the connection.
 enum State {
-    Up(MultiplexedConnection),
+    Up {
+        connection: MultiplexedConnection,
+        /// What does not work all the same.
+        complaint: Option<String>,
+    },
     /// Something was not answered; nobody else is to wait until it is looked at.
     Doubtful(MultiplexedConnection),
     Down(String),
@@ -45,7 +52,10 @@ impl Link {
 
     /// There is a connection.
     pub(crate) fn rise(&self, connection: MultiplexedConnection) {
-        *self.state() = State::Up(connection);
+        *self.state() = State::Up {
+            connection,
+            complaint: None,
+        };
     }
 
     /// It is gone, and why.
@@ -53,18 +63,23 @@ impl Link {
         *self.state() = State::Down(reason);
     }
 
-    /// It has answered.
-    pub(crate) fn trust(&self) {
+    /// It has answered, with a complaint or none.
+    pub(crate) fn trust(&self, complaint: Option<String>) {
         let mut state = self.state();
-        if let State::Doubtful(connection) = &*state {
-            *state = State::Up(connection.clone());
-        }
+        let connection = match &*state {
+            State::Up { connection, .. } | State::Doubtful(connection) => connection.clone(),
+            State::Down(_) => return,
+        };
+        *state = State::Up {
+            connection,
+            complaint,
+        };
     }
 
     /// Something was not answered.
     fn doubt(&self) {
         let mut state = self.state();
-        if let State::Up(connection) = &*state {
+        if let State::Up { connection, .. } = &*state {
             *state = State::Doubtful(connection.clone());
             self.doubts.notify_one();
         }
@@ -76,16 +91,20 @@ impl Link {
     }
 
     pub(crate) fn is_up(&self) -> bool {
-        matches!(*self.state(), State::Up(_))
+        matches!(*self.state(), State::Up { .. })
     }
 
     pub(crate) fn health(&self) -> Health {
         match &*self.state() {
-            State::Up(_) => Health::Connected,
+            State::Up { complaint: None, .. } => Health::Connected,
             State::Doubtful(_) => Health::Degraded {
                 reason: "Redis did not answer in time".to_owned(),
             },
-            State::Down(reason) => Health::Degraded {
+            State::Up {
+                complaint: Some(reason),
+                ..
+            }
+            | State::Down(reason) => Health::Degraded {
                 reason: reason.clone(),
             },
         }
@@ -102,15 +121,15 @@ impl Link {
         F: Future<Output = RedisResult<T>>,
     {
         let connection = match &*self.state() {
-            State::Up(connection) => connection.clone(),
-            _ => return None,
+            State::Up { connection, .. } => connection.clone(),
+            State::Doubtful(_) | State::Down(_) => return None,
         };
         counters.commands.add(commands);
         match timeout(self.answer_timeout, question(connection)).await {
             Ok(Ok(answer)) => Some(answer),
             Ok(Err(error)) => {
                 counters.failures.one();
-                if error.is_io_error() || error.is_timeout() || error.is_unrecoverable_error() {
+                if error.is_unrecoverable_error() || error.is_timeout() || is_useless(&error) {
                     self.doubt();
                 }
                 None
@@ -126,4 +145,8 @@ impl Link {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn is_useless(error: &RedisError) -> bool {
+    error.code().is_some_and(|code| USELESS_CODES.contains(&code))
 }

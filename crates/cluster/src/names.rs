@@ -43,6 +43,11 @@ impl Names {
         format!("{}:news", self.prefix)
     }
 
+    /// What each process writes to see whether it can.
+    pub(crate) fn look(&self) -> String {
+        format!("{}:look", self.prefix)
+    }
+
     /// Which process has the newest session of an agent.
     pub(crate) fn at(&self, mailbox: &MailboxId) -> String {
         self.of("at", mailbox.as_bytes())

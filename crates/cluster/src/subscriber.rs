@@ -24,6 +24,8 @@ use crate::shared::Shared;
 
 /// Commands that wait for their turn on the connection; further ones wait for a place.
 const PIPELINE_MAX: usize = 1_024;
+/// How long the trace of a look lies in Redis.
+const LOOK_LIFE_MILLIS: u64 = 60_000;
 
 /// Why a connection is given up, or was not made.
 #[derive(Debug, thiserror::Error)]
@@ -98,14 +100,14 @@ async fn connected(
     let (mut look, mut renew) = (every(LOOK_PAUSE), every(AT_RENEW_PAUSE));
     loop {
         let done = tokio::select! {
-            message = messages.next() => match message {
-                Some(message) => subscriber.hear(&message),
-                None => Err(Lost::Closed),
-            },
+            message = messages.next() => message.map(|message| subscriber.hear(&message)).ok_or(Lost::Closed),
             () = shared.wanted.changed() => subscriber.follow().await,
             () = shared.link.doubted() => subscriber.look().await,
             _ = look.tick() => subscriber.look().await,
-            _ = renew.tick() => subscriber.renew(),
+            _ = renew.tick() => {
+                subscriber.renew();
+                Ok(())
+            }
         };
         if let Err(lost) = done {
             return lost;
@@ -181,35 +183,39 @@ impl Subscriber<'_> {
         Ok(())
     }
 
-    fn hear(&self, message: &Msg) -> Result<(), Lost> {
+    fn hear(&self, message: &Msg) {
         match (message.get_channel::<String>(), message.get_payload::<Vec<u8>>()) {
             (Ok(channel), Ok(bytes)) => self.shared.hear(&channel, &bytes),
             _ => self.shared.counters.bad_values.one(),
         }
-        Ok(())
     }
 
-    /// Whether both connections are answered.
+    /// Whether both connections are answered, and something can be written. Without room for that, signals pass still.
     async fn look(&mut self) -> Result<(), Lost> {
         let mut commands = self.commands.clone();
-        let ping = async {
-            redis::cmd("PING")
-                .query_async::<redis::Value>(&mut commands)
-                .await
+        let mut set = redis::cmd("SET");
+        set.arg(self.shared.names.look())
+            .arg(self.shared.own_name())
+            .arg("PX")
+            .arg(LOOK_LIFE_MILLIS);
+        let write = async {
+            match set.exec_async(&mut commands).await {
+                Err(full) if full.code() == Some("OOM") => Ok(Some(full.to_string())),
+                written => written.map(|()| None),
+            }
         };
-        let both = try_join(ping, self.sink.ping::<redis::Value>());
-        in_time(both).await?;
-        self.shared.link.trust();
+        let both = try_join(write, self.sink.ping::<redis::Value>());
+        let (complaint, _pong) = in_time(both).await?;
+        self.shared.link.trust(complaint);
         Ok(())
     }
 
     /// Says again which agents are here.
-    fn renew(&self) -> Result<(), Lost> {
+    fn renew(&self) {
         let mailboxes: Vec<_> = self.shared.joined().iter().copied().collect();
         for some in mailboxes.chunks(POST_BATCH_MAX) {
             self.shared.order(Order::Renew(some.to_vec()));
         }
-        Ok(())
     }
 }
 

@@ -65,7 +65,8 @@ impl Wanted {
         let mut state = self.state();
         state.is_connected = true;
         state.heard.clear();
-        state.open = state.here.clone();
+        let State { open, here, .. } = &mut *state;
+        open.clone_from(here);
     }
 
     /// No connection: nobody waits for one.

@@ -98,9 +98,9 @@ fn again(seqs: &[u64]) -> Effect {
 #[test]
 fn what_is_sent_is_kept_almost_until_it_is_offered_again() {
     let mut side = Side::moving();
-    let lead = Duration::from_millis(CLAIM_LEAD_MILLIS);
+    let kept = Duration::from_millis(30_000 - CLAIM_LEAD_MILLIS);
     let effects = side.done(Done::Sent(vec![1, 2, 3]));
-    assert_eq!(effects, [release(&[1, 2, 3], 30 * SECOND - lead)]);
+    assert_eq!(effects, [release(&[1, 2, 3], kept)]);
     assert_eq!(side.wait(29 * SECOND), []);
     assert_eq!(side.wait(SECOND), [again(&[1, 2, 3])]);
 }

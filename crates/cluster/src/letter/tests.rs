@@ -97,7 +97,7 @@ fn nothing_else_is_a_signal() {
         good.replace(&own, &others),
         good.replace(&own, "07"),
         good.replace("buried", "burnt"),
-        format!(r#"{{"from":1,"what":{{"changed":{{"did":"did:aip:hub.example:bob"}}}}}}"#),
+        r#"{"from":1,"what":{"changed":{"did":"did:aip:hub.example:bob"}}}"#.to_owned(),
         format!("{good} x"),
         good.replace('1', "[".repeat(10_000).as_str()),
     ];

@@ -98,7 +98,7 @@ async fn all_degraded(clusters: &[Arc<Cluster>; 2]) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_starts_without_redis_and_finds_it_later() {
-    let mut redis = Redis::start(&RedisOptions::default());
+    let mut redis = Redis::start(RedisOptions::default());
     let options = quick(&redis.url());
     redis.kill();
     let clusters = pair(&options, &clock()).await;
@@ -118,7 +118,7 @@ async fn a_process_starts_without_redis_and_finds_it_later() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_redis_is_done_without_and_found_again() {
-    let mut redis = Redis::start(&RedisOptions::default());
+    let mut redis = Redis::start(RedisOptions::default());
     let clusters = pair(&quick(&redis.url()), &clock()).await;
     let sides = clusters.each_ref().map(recorded);
     let bob = mailbox("bob");
@@ -140,7 +140,7 @@ async fn a_killed_redis_is_done_without_and_found_again() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_redis_that_stands_still_holds_nobody_up() {
-    let mut redis = Redis::start(&RedisOptions::default());
+    let mut redis = Redis::start(RedisOptions::default());
     let clusters = pair(&quick(&redis.url()), &clock()).await;
     let sides = clusters.each_ref().map(recorded);
     redis.pause();
@@ -163,17 +163,16 @@ async fn a_redis_that_stands_still_holds_nobody_up() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cut_or_silent_way_is_noticed_and_mended() {
-    let redis = Redis::start(&RedisOptions::default());
+    let redis = Redis::start(RedisOptions::default());
     let proxy = Proxy::to(redis.address());
     let clusters = pair(&quick(&proxy.url(&redis.url())), &clock()).await;
     let sides = clusters.each_ref().map(recorded);
-    let breaks: [(&str, fn(&Proxy)); 3] = [
-        ("cut", Proxy::cut),
-        ("stalled", Proxy::stall),
-        ("muted", Proxy::mute),
-    ];
-    for (how, cut) in breaks {
-        cut(&proxy);
+    for how in ["cut", "stalled", "muted"] {
+        match how {
+            "cut" => proxy.cut(),
+            "stalled" => proxy.stall(),
+            _ => proxy.mute(),
+        }
         all_degraded(&clusters).await;
         answers_alone(&clusters[0]).await;
         proxy.heal();
@@ -185,7 +184,7 @@ async fn a_cut_or_silent_way_is_noticed_and_mended() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_way_that_breaks_at_any_byte_is_mended() {
-    let redis = Redis::start(&RedisOptions::default());
+    let redis = Redis::start(RedisOptions::default());
     let proxy = Proxy::to(redis.address());
     let clusters = pair(&quick(&proxy.url(&redis.url())), &clock()).await;
     let sides = clusters.each_ref().map(recorded);
@@ -211,7 +210,7 @@ async fn a_way_that_breaks_at_any_byte_is_mended() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slow_redis_is_done_without() {
-    let redis = Redis::start(&RedisOptions::default());
+    let redis = Redis::start(RedisOptions::default());
     let proxy = Proxy::to(redis.address());
     let cluster = process(&quick(&proxy.url(&redis.url())), &clock()).await;
     proxy.delay(Duration::from_millis(600));
@@ -229,7 +228,7 @@ async fn a_slow_redis_is_done_without() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_redis_that_forgot_everything_orders_sessions_still() {
-    let mut redis = Redis::start(&RedisOptions::default());
+    let mut redis = Redis::start(RedisOptions::default());
     let clusters = pair(&quick(&redis.url()), &clock()).await;
     let bob = mailbox("bob");
     let Entry::In { generation: before } = clusters[0].join(&bob, true, 0).await else {
@@ -251,7 +250,7 @@ async fn a_redis_that_forgot_everything_orders_sessions_still() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_sessions_that_began_without_redis_are_one_when_it_is_back() {
-    let mut redis = Redis::start(&RedisOptions::default());
+    let mut redis = Redis::start(RedisOptions::default());
     let clusters = pair(&quick(&redis.url()), &clock()).await;
     let town = town_of(&clusters);
     redis.kill();
@@ -267,7 +266,7 @@ async fn two_sessions_that_began_without_redis_are_one_when_it_is_back() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_redis_is_gone_nothing_is_believed_for_long() {
-    let mut redis = Redis::start(&RedisOptions::default());
+    let mut redis = Redis::start(RedisOptions::default());
     let clock = clock();
     let clusters = pair(&quick(&redis.url()), &clock).await;
     let family = family_of(&clusters, clock);
@@ -280,7 +279,7 @@ async fn while_redis_is_gone_nothing_is_believed_for_long() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_ordered_is_sent_before_the_end() {
-    let redis = Redis::start(&RedisOptions::default());
+    let redis = Redis::start(RedisOptions::default());
     let clock = clock();
     let clusters = pair(&options(&redis.url()), &clock).await;
     let accepted = Accepted {
@@ -298,4 +297,65 @@ async fn what_was_ordered_is_sent_before_the_end() {
     }
     assert!(!is_connected(&clusters[0]));
     answers_alone(&clusters[0]).await;
+}
+
+async fn raw(redis: &Redis) -> redis::aio::MultiplexedConnection {
+    let client = redis::Client::open(redis.url()).unwrap();
+    client.get_multiplexed_async_connection().await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_that_became_a_replica_is_done_without() {
+    let redis = Redis::start(RedisOptions::default());
+    let clusters = pair(&quick(&redis.url()), &clock()).await;
+    let sides = clusters.each_ref().map(recorded);
+    let mut raw = raw(&redis).await;
+    let mut replicate = redis::cmd("REPLICAOF");
+    replicate.arg("127.0.0.1").arg("1");
+    replicate.exec_async(&mut raw).await.unwrap();
+    all_degraded(&clusters).await;
+    answers_alone(&clusters[0]).await;
+    let mut lead = redis::cmd("REPLICAOF");
+    lead.arg("NO").arg("ONE");
+    lead.exec_async(&mut raw).await.unwrap();
+    all_connected(&clusters).await;
+    hears_again(&sides[0], &sides[1]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_redis_is_complained_of_and_passes_signals_still() {
+    let redis = Redis::start(RedisOptions::default());
+    let clusters = pair(&quick(&redis.url()), &clock()).await;
+    let sides = clusters.each_ref().map(recorded);
+    let mut raw = raw(&redis).await;
+    let limit = async |bytes: &str, raw: &mut redis::aio::MultiplexedConnection| {
+        let mut set = redis::cmd("CONFIG");
+        set.arg("SET").arg("maxmemory").arg(bytes);
+        set.exec_async(raw).await.unwrap();
+    };
+    limit("1", &mut raw).await;
+    all_degraded(&clusters).await;
+    let Health::Degraded { reason } = clusters[0].health() else {
+        panic!("a full Redis is well")
+    };
+    assert!(reason.contains("memory"), "{reason}");
+    hears_again(&sides[0], &sides[1]).await;
+    let buckets = clusters[0].buckets(rate(2));
+    buckets.take(&[1; 16]).await.unwrap();
+    assert!(clusters[0].stats().rate_fallbacks >= 1);
+    assert_eq!(clusters[0].stats().reconnects, 0);
+    limit("0", &mut raw).await;
+    all_connected(&clusters).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn both_versions_of_the_protocol_are_spoken() {
+    let url = Redis::shared().url();
+    let mut options = quick(&format!("{url}?protocol=resp3"));
+    let newer = process(&options, &clock()).await;
+    options.url = url.into();
+    let older = process(&options, &clock()).await;
+    let (newer, older) = (recorded(&newer), recorded(&older));
+    hears_again(&newer, &older).await;
+    hears_again(&older, &newer).await;
 }

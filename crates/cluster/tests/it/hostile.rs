@@ -260,7 +260,7 @@ async fn nothing_in_redis_names_an_agent() {
         hold: Duration::from_secs(30),
     };
     one.claim(&bob, &[claim]).await;
-    let plain: String = bob.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    let plain = hex::encode(bob.as_bytes());
     for key in keys(&mut ground.raw, &format!("{}:*", ground.prefix)).await {
         assert!(!key.contains("bob") && !key.contains(&plain), "{key}");
         let ttl: i64 = cmd("PTTL").arg(&key).query_async(&mut ground.raw).await.unwrap();

@@ -115,9 +115,8 @@ pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
             sleep(Duration::from_millis(5)).await;
         }
     };
-    if tokio::time::timeout(PATIENCE, waiting).await.is_err() {
-        panic!("it never comes true that {what}");
-    }
+    let waited = tokio::time::timeout(PATIENCE, waiting).await;
+    assert!(waited.is_ok(), "it never comes true that {what}");
 }
 
 pub(crate) fn is_connected(cluster: &Cluster) -> bool {

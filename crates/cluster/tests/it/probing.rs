@@ -19,7 +19,7 @@ async fn a_good_redis_is_good() {
 #[tokio::test]
 async fn a_redis_that_throws_keys_away_is_warned_of() {
     let settings = [("maxmemory", "64mb"), ("maxmemory-policy", "allkeys-lru")];
-    let redis = Redis::start(&RedisOptions {
+    let redis = Redis::start(RedisOptions {
         settings: settings
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .into(),
@@ -32,7 +32,7 @@ async fn a_redis_that_throws_keys_away_is_warned_of() {
 
 #[tokio::test]
 async fn a_redis_with_a_password_lets_nobody_in_without_it() {
-    let redis = Redis::start(&RedisOptions::default());
+    let redis = Redis::start(RedisOptions::default());
     let url = redis.url();
     let client = redis::Client::open(url.as_str()).unwrap();
     let mut raw = client.get_multiplexed_async_connection().await.unwrap();
