@@ -1,5 +1,7 @@
 //! Several processes of one hub, in one process's memory.
 
+#![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test is to panic")]
+
 use std::sync::{Arc, Weak};
 
 use aip_protocol::clock::{Clock, ManualClock};
