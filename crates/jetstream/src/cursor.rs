@@ -36,7 +36,8 @@ pub(crate) struct Cursor {
     above: Ranges,
     settled_bytes: u64,
     next_seq: u64,
-    read_from: u64,
+    /// In which era, and from where on.
+    read_from: (u64, u64),
     attempts: BTreeMap<u64, Attempts>,
     dead: BTreeMap<u64, DeadPlace>,
     /// Random: tells whoever wrote the record that it was this write.
@@ -50,7 +51,7 @@ impl Cursor {
         above: Ranges::EMPTY,
         settled_bytes: 0,
         next_seq: 1,
-        read_from: 0,
+        read_from: (0, 0),
         attempts: BTreeMap::new(),
         dead: BTreeMap::new(),
         stamp: 0,
@@ -71,9 +72,10 @@ impl Cursor {
         self.settled_bytes
     }
 
-    /// Every pending entry has this stream sequence or a higher one.
-    pub(crate) fn read_from(&self) -> u64 {
-        self.read_from
+    /// Every pending entry has this stream sequence or a higher one, in the stream that holds the mailbox in `era`.
+    pub(crate) fn read_from(&self, era: u64) -> u64 {
+        let (noted_in, read_from) = self.read_from;
+        if noted_in == era { read_from } else { 0 }
     }
 
     /// Dead letters by sequence number.
@@ -104,14 +106,15 @@ impl Cursor {
         self.next_seq = self.next_seq.max(next_seq);
     }
 
-    /// Settles a message; `false`: it was settled before.
-    pub(crate) fn settle(&mut self, head: &Head) -> bool {
+    /// Settles a message whose entry was met in `era`; `false`: it was settled before.
+    pub(crate) fn settle(&mut self, head: &Head, era: u64) -> bool {
         if !self.settle_unseen(head.seq) {
             return false;
         }
         self.settled_bytes = self.settled_bytes.saturating_add(head.wire_bytes);
         if head.seq <= self.floor {
-            self.read_from = self.read_from.max(head.stream_seq.saturating_add(1));
+            let after = head.stream_seq.saturating_add(1);
+            self.read_from = (era, self.read_from(era).max(after));
         }
         true
     }

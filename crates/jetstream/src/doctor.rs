@@ -7,6 +7,7 @@ use crate::limits;
 use crate::meta;
 use crate::nats::Nats;
 use crate::server::{self, Report};
+use crate::shards::{Moves, Spare};
 use crate::start::StartError;
 use crate::streams::{Names, differences, info, wanted};
 
@@ -62,10 +63,20 @@ pub async fn examine(options: Options) -> Result<Examination, StartError> {
         let sentence = "there is no store yet: the first start makes it";
         found.complaints.push(sentence.to_owned());
     }
-    let shards = record.map_or_else(|| meta::spread(nats.options().streams), |record| record.shards);
+    let (shards, moves) = record.map_or_else(
+        || (meta::spread(nats.options().streams), Moves::default()),
+        |record| (record.shards, record.moves),
+    );
+    if let Some(moving) = &moves.moving {
+        found.complaints.push(format!(
+            "shard {:02x} is on its way from stream {} to {}; if nobody moves it, finish or undo the move",
+            moving.shard, moving.from, moving.to
+        ));
+    }
     for wanted in wanted::all(&names, nats.options(), &shards) {
+        let spare = Spare::of(&names, &moves, &wanted.name);
         match info(&nats, &wanted.name).await? {
-            Some(info) => found.add(&info, &wanted),
+            Some(info) => found.add(&info, &wanted, &spare),
             None => found
                 .complaints
                 .push(format!("the stream {} is missing", wanted.name)),
@@ -75,8 +86,8 @@ pub async fn examine(options: Options) -> Result<Examination, StartError> {
 }
 
 impl Examination {
-    fn add(&mut self, info: &Info, wanted: &Config) {
-        for difference in differences(&info.config, wanted) {
+    fn add(&mut self, info: &Info, wanted: &Config, spare: &Spare) {
+        for difference in differences(&spare.apart_from(&info.config), &spare.apart_from(wanted)) {
             let mend = if difference.safe {
                 ""
             } else {

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 use crate::codec::{Reader, Writer, readable};
+use crate::nats::Stored;
 
 /// The layout written today.
 const VERSION: u8 = 1;
@@ -150,6 +151,17 @@ impl Entry {
             .text(self.sender.as_str())
             .text(self.recipient.as_str())
             .raw(&self.wire);
+    }
+
+    /// The entry in a message of a stream.
+    ///
+    /// One that the servers copied from another stream names places in that one: here they may be any.
+    pub(crate) fn of(stored: &Stored) -> Result<Self, StoreError> {
+        let mut entry = Self::decode(&stored.payload)?;
+        if stored.origin().is_some() && entry.reuse.from_stream_seq > 0 {
+            entry.reuse.from_stream_seq = 1;
+        }
+        Ok(entry)
     }
 
     /// Reads an entry; its envelope shares the memory of `bytes`.

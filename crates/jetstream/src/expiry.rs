@@ -5,6 +5,7 @@
 //! `expired` status, never an offer, because a reader checks the time itself.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,7 +17,7 @@ use crate::background::{Background, Record};
 use crate::codec::{Reader, Writer, readable};
 use crate::limits;
 use crate::nats::{Nats, Stored};
-use crate::streams::Layout;
+use crate::streams::{Layout, Names};
 
 /// The layout of a record.
 const VERSION: u8 = 1;
@@ -62,21 +63,10 @@ impl Expiries {
 
     /// Writes a message into the index, soon; never blocks. Call it after the message is stored.
     pub(crate) fn note(&self, early: Early) {
-        let Early {
-            mailbox,
-            seq,
-            expires_at,
-        } = early;
-        if minute(expires_at).saturating_add(1) < self.listed.load(Ordering::Relaxed) {
+        if minute(early.expires_at).saturating_add(1) < self.listed.load(Ordering::Relaxed) {
             self.list_again();
         }
-        let mut to = Writer::new(VERSION, 40);
-        to.raw(mailbox.as_bytes()).number(seq).time(expires_at);
-        self.background.put(Record {
-            subject: self.subject(minute(expires_at)),
-            id: format!("ex.{mailbox:?}.{seq}"),
-            payload: to.finish(),
-        });
+        self.background.put(early.record(&self.layout.names));
     }
 
     /// The minutes of the index that have begun at `now`, oldest first.
@@ -100,7 +90,7 @@ impl Expiries {
     }
 
     async fn list(&self, current: u64) -> Result<BTreeSet<u64>, StoreError> {
-        let prefix = format!("{}.ex.", self.layout.names.prefix());
+        let prefix = subject(&self.layout.names, "");
         let subjects = self
             .nats
             .subjects(&self.layout.expiries, &format!("{prefix}*"))
@@ -154,8 +144,30 @@ impl Expiries {
     }
 
     fn subject(&self, minute: u64) -> String {
-        format!("{}.ex.{minute}", self.layout.names.prefix())
+        subject(&self.layout.names, minute)
     }
+}
+
+impl Early {
+    /// What the index has for it.
+    pub(crate) fn record(&self, names: &Names) -> Record {
+        let Self {
+            mailbox,
+            seq,
+            expires_at,
+        } = self;
+        let mut to = Writer::new(VERSION, 40);
+        to.raw(mailbox.as_bytes()).number(*seq).time(*expires_at);
+        Record {
+            subject: subject(names, minute(*expires_at)),
+            id: format!("ex.{mailbox:?}.{seq}"),
+            payload: to.finish(),
+        }
+    }
+}
+
+fn subject(names: &Names, minute: impl fmt::Display) -> String {
+    format!("{}.ex.{minute}", names.prefix())
 }
 
 fn locked(past: &Mutex<BTreeSet<u64>>) -> MutexGuard<'_, BTreeSet<u64>> {

@@ -53,8 +53,11 @@ pub const DUPLICATE_WINDOW: Duration = Duration::from_secs(aip_relay::limits::DE
 pub const STREAM_CONSUMERS_MAX: i32 = 16;
 /// What a record and its headers may add to an envelope.
 pub const RECORD_OVERHEAD_BYTES_MAX: usize = 64 * 1024;
-/// How much longer than the retention a stream keeps a message: what the sweep has to expire it.
-pub const RETENTION_SLACK: Duration = Duration::from_hours(24);
+/// How much longer than the retention a stream keeps a message: the time in which a sweep has to come by. What ends
+/// unswept leaves no trace of its sequence number, so a store that nobody has swept for as long has a new epoch.
+pub const RETENTION_SLACK: Duration = Duration::from_hours(30 * 24);
+/// How often it is written down that somebody sweeps.
+pub const ATTENDED_EVERY: Duration = Duration::from_hours(1);
 /// How long statuses and dead letters are kept by their streams: 14 days, and one for the sweep.
 pub const RECORDS_AGE_MAX: Duration = Duration::from_hours(15 * 24);
 
@@ -146,6 +149,29 @@ pub const PURGE_STEPS_MAX: usize = 32;
 pub const PURGE_QUEUE_MAX: usize = 200_000;
 /// Purges of one stream in a second.
 pub const PURGES_PER_SEC: u32 = 200;
+
+// --- shards ---
+
+/// How often a process looks whether shards have moved; it looks at once when something hints at it.
+pub const FOLLOW_EVERY: Duration = Duration::from_secs(5);
+/// The pause after such a look.
+pub const FOLLOW_PAUSE: Duration = Duration::from_millis(100);
+/// How long a stream that a shard has left stays as it was: until all processes have looked.
+pub const MOVE_LINGER: Duration = FOLLOW_EVERY.saturating_add(Duration::from_secs(1));
+/// Numbers of streams of mailboxes are below this one.
+pub const STREAM_NUMBERS_MAX: u16 = 1_024;
+/// How often a mover looks at what it waits for.
+pub const MOVE_POLL: Duration = Duration::from_millis(20);
+/// Looks in vain, a minute of them at least, after which a mover gives up.
+pub const MOVE_POLLS_MAX: u32 = 3_000;
+/// Times that a mover catches up with a shard that takes mail, before it closes it all the same.
+pub const MOVE_ROUNDS_MAX: usize = 20;
+/// When no more than so many messages were left to copy, the shard is closed.
+pub const MOVE_TAIL: u64 = 256;
+/// Times that a mover tries to bind a shard that somebody else binds elsewhere.
+pub const MOVE_OPENS_MAX: usize = 5;
+/// How much longer than a stream knows ids a shard does not come back to it: for clocks that are apart.
+pub const MOVE_BACK_SLACK: Duration = Duration::from_mins(1);
 
 // --- live ---
 

@@ -6,11 +6,12 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aip_relay::mailbox::MailboxId;
-use async_nats::header::{NATS_LAST_SEQUENCE, NATS_SEQUENCE};
+use async_nats::header::{NATS_LAST_SEQUENCE, NATS_SEQUENCE, NATS_STREAM};
 use async_nats::{Message, Subscriber};
 use futures_util::StreamExt;
 use tokio::sync::watch;
@@ -18,9 +19,9 @@ use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::limits;
-use crate::nats::Nats;
-use crate::stats::Stats;
-use crate::streams::Layout;
+use crate::nats::{Nats, STREAM_SOURCE};
+use crate::shards::Follower;
+use crate::streams::{Held, Layout};
 
 /// The header that names a message's place in its mailbox.
 pub(crate) const SEQ_HEADER: &str = "Aip-Seq";
@@ -32,6 +33,7 @@ pub type Wake = Arc<dyn Fn(&MailboxId, Option<u64>) + Send + Sync>;
 pub(crate) struct Live {
     nats: Nats,
     layout: Arc<Layout>,
+    follower: Follower,
     watched: Watched,
     wake: Wake,
     looker: AbortHandle,
@@ -41,11 +43,14 @@ type Watched = Arc<Mutex<HashMap<MailboxId, Listener>>>;
 
 /// A subscription, read by a task. Dropping it ends both.
 #[derive(Debug)]
-struct Listener(Option<AbortHandle>);
+struct Listener {
+    shard: u8,
+    task: Option<AbortHandle>,
+}
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Some(task) = &self.0 {
+        if let Some(task) = &self.task {
             task.abort();
         }
     }
@@ -61,12 +66,14 @@ impl fmt::Debug for Live {
 
 impl Live {
     /// Watches nothing yet.
-    pub(crate) fn start(nats: Nats, layout: Arc<Layout>, wake: Wake) -> Self {
+    pub(crate) fn start(nats: Nats, layout: Arc<Layout>, follower: Follower, wake: Wake) -> Self {
         let watched = Watched::default();
-        let looker = look_now_and_then(nats.disturbed(), Arc::clone(&watched), Arc::clone(&wake));
+        let (disturbed, moves) = (nats.disturbed(), follower.moves());
+        let looker = look_now_and_then(disturbed, moves, Arc::clone(&watched), Arc::clone(&wake));
         Self {
             nats,
             layout,
+            follower,
             watched,
             wake,
             looker: tokio::spawn(looker).abort_handle(),
@@ -78,10 +85,10 @@ impl Live {
     /// Without a connection it returns at once: the subscription is made when the connection is back, and the
     /// reconnect wakes the mailbox.
     pub(crate) async fn watch(&self, mailbox: &MailboxId) {
-        if !self.claim(mailbox) {
+        let place = self.layout.mailbox_place(mailbox);
+        if !self.claim(mailbox, place.shard) {
             return;
         }
-        let place = self.layout.mailbox_place(mailbox);
         let subscribe = self.nats.client().subscribe(place.live_subject.to_string());
         let Ok(Ok(hints)) = tokio::time::timeout(limits::WATCH_TIMEOUT, subscribe).await else {
             // The look now and then makes good for it.
@@ -90,13 +97,14 @@ impl Live {
         let listen = listen(
             hints,
             *mailbox,
+            place.shard,
+            self.follower.clone(),
             Arc::clone(&self.wake),
-            Arc::clone(self.nats.stats()),
         );
         // Not watched any more: the subscription ends here, unread.
         if let Some(listener) = locked(&self.watched).get_mut(mailbox) {
             let task = tokio::spawn(listen).abort_handle();
-            if let Some(twin) = listener.0.replace(task) {
+            if let Some(twin) = listener.task.replace(task) {
                 twin.abort();
             }
         }
@@ -106,11 +114,11 @@ impl Live {
     }
 
     /// Whether nobody has begun to watch it.
-    fn claim(&self, mailbox: &MailboxId) -> bool {
+    fn claim(&self, mailbox: &MailboxId, shard: u8) -> bool {
         let mut watched = locked(&self.watched);
         let free = !watched.contains_key(mailbox);
         if free {
-            watched.insert(*mailbox, Listener(None));
+            watched.insert(*mailbox, Listener { shard, task: None });
         }
         free
     }
@@ -132,12 +140,19 @@ fn locked(watched: &Watched) -> MutexGuard<'_, HashMap<MailboxId, Listener>> {
     watched.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn listen(mut hints: Subscriber, mailbox: MailboxId, wake: Wake, stats: Arc<Stats>) {
-    let mut last = 0;
+async fn listen(mut hints: Subscriber, mailbox: MailboxId, shard: u8, follower: Follower, wake: Wake) {
+    let (mut last, stats) = (0, Arc::clone(follower.stats()));
     while let Some(hint) = hints.next().await {
+        if header(&hint, STREAM_SOURCE).is_some() {
+            // A copy, made by the servers while the shard moves, of what was hinted at before.
+            continue;
+        }
         stats.hints.one();
         if missed(&hint, &mut last) {
             stats.missed_hints.one();
+        }
+        if let Some(stream) = header(&hint, NATS_STREAM.as_ref()) {
+            follower.expect(shard, stream).await;
         }
         // Whatever was missed lies before this one, and the reader starts at its cursor.
         wake(&mailbox, number(&hint, SEQ_HEADER));
@@ -154,15 +169,25 @@ fn missed(hint: &Message, last: &mut u64) -> bool {
 }
 
 fn number(hint: &Message, name: &str) -> Option<u64> {
-    hint.headers.as_ref()?.get(name)?.as_str().parse().ok()
+    header(hint, name)?.parse().ok()
 }
 
-/// Wakes all watched mailboxes when something may have been lost, and each of them once in a while.
-async fn look_now_and_then(mut disturbed: watch::Receiver<u64>, watched: Watched, wake: Wake) {
+fn header<'a>(hint: &'a Message, name: &str) -> Option<&'a str> {
+    Some(hint.headers.as_ref()?.get(name)?.as_str())
+}
+
+/// Wakes all watched mailboxes when something may have been lost, those whose shard has moved, and each of them once
+/// in a while.
+async fn look_now_and_then(
+    mut disturbed: watch::Receiver<u64>,
+    mut moves: watch::Receiver<Arc<Held>>,
+    watched: Watched,
+    wake: Wake,
+) {
     let parts = limits::LOOK_EVERY.as_secs().max(1);
     let mut ticks = interval(Duration::from_secs(1));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut part = 0;
+    let (mut part, mut held) = (0, Arc::clone(&moves.borrow()));
     loop {
         let due: Vec<MailboxId> = tokio::select! {
             _ = ticks.tick() => {
@@ -172,6 +197,14 @@ async fn look_now_and_then(mut disturbed: watch::Receiver<u64>, watched: Watched
             changed = disturbed.changed() => match changed {
                 Ok(()) => locked(&watched).keys().copied().collect(),
                 Err(_) => return,
+            },
+            changed = moves.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+                let before = mem::replace(&mut held, Arc::clone(&moves.borrow_and_update()));
+                let moved = |listener: &Listener| held.era(listener.shard) != before.era(listener.shard);
+                locked(&watched).iter().filter(|(_, one)| moved(one)).map(|(mailbox, _)| *mailbox).collect()
             },
         };
         for mailbox in due {

@@ -45,11 +45,12 @@ pub(crate) struct Mailbox {
 impl Mailbox {
     /// A mailbox that nothing is known of yet.
     pub(crate) fn new(id: MailboxId, room: Arc<Room>) -> Self {
+        let place = room.layout.mailbox_place(&id);
         Self {
             id,
-            place: room.layout.mailbox_place(&id),
+            memory: Mutex::new(Memory::new(Arc::clone(&room.heads), place.era)),
+            place,
             tail: tokio::sync::Mutex::new(None),
-            memory: Mutex::new(Memory::new(Arc::clone(&room.heads))),
             room,
         }
     }
@@ -57,6 +58,12 @@ impl Mailbox {
     fn memory(&self) -> MutexGuard<'_, Memory> {
         // Whatever a panic elsewhere left out is read again.
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it still lies in the stream that this process knows: asked before anything is taken for gone. What is
+    /// there is found without asking, because a shard's old stream is emptied only after everybody was told.
+    async fn still_here(&self) -> Result<(), StoreError> {
+        self.room.follower.still_holds(&self.place).await
     }
 
     /// The cursor as it is at the leader: nothing that was written before is missing.
@@ -82,6 +89,9 @@ impl Mailbox {
     /// See [`aip_relay::mailbox::Mailboxes::state`].
     pub(crate) async fn state(&self) -> Result<MailboxState, StoreError> {
         let (cursor, last) = tokio::try_join!(self.newest_cursor(), self.read_last())?;
+        if last.is_none() && cursor.next_seq() > 1 {
+            self.still_here().await?;
+        }
         let next_seq = last.map_or(1, |last| last.seq + 1).max(cursor.next_seq());
         let total_bytes = last.map_or(cursor.settled_bytes(), |last| last.total_bytes);
         Ok(MailboxState {
@@ -119,6 +129,9 @@ impl Mailbox {
     async fn is_given_out(&self, seq: u64) -> Result<bool, StoreError> {
         if seq > self.memory().last_seq() {
             tokio::try_join!(self.read_last(), self.newest_cursor())?;
+        }
+        if seq > self.memory().last_seq() {
+            self.still_here().await?;
         }
         Ok(seq <= self.memory().last_seq())
     }

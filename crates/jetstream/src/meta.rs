@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits;
 use crate::nats::{Nats, Published, Stored, expecting, named};
+use crate::shards::Moves;
 use crate::streams::Names;
 
 /// The layout that this code reads and writes.
@@ -19,7 +20,7 @@ const SCHEMA: u32 = 1;
 /// The record's name among those of the store.
 const STORE: &str = "store";
 
-/// Chance for a store that is made now; drawn by the caller, unused when the store exists.
+/// Chance for a store that is made now, or that has to have a new epoch; drawn by the caller at every start.
 #[derive(Clone)]
 pub struct Fresh {
     /// Names the life of the store: its epoch.
@@ -46,6 +47,12 @@ struct Written {
     shards: Vec<u16>,
     /// All streams have been made: one that is missing from now on is lost.
     complete: bool,
+    /// Why the epoch is not the store's first one.
+    #[serde(default)]
+    renewed: String,
+    /// What became of the shards since.
+    #[serde(default)]
+    moves: Moves,
 }
 
 /// What is the same for all processes of a store.
@@ -57,6 +64,7 @@ pub(crate) struct StoreRecord {
     pub(crate) retention_secs: u64,
     /// The number of the stream of each of the 256 shards.
     pub(crate) shards: Vec<u16>,
+    pub(crate) moves: Moves,
     /// All streams have been made.
     pub(crate) complete: bool,
 }
@@ -96,7 +104,7 @@ pub(crate) async fn open(nats: &Nats, names: &Names, fresh: &Fresh) -> Result<St
         let subject = names.meta_subject(STORE);
         match nats.publish(&subject, headers, body).await? {
             Published::Stored { .. } | Published::Duplicate { .. } | Published::WrongLast { .. } => {}
-            Published::Full => {
+            Published::Full | Published::Elsewhere => {
                 return Err(StoreError::Unavailable("the stream of records is full".into()));
             }
         }
@@ -129,6 +137,65 @@ pub(crate) async fn complete(nats: &Nats, names: &Names) -> Result<(), StoreErro
     ))
 }
 
+/// Gives the store a new epoch, once for each `cause`, whichever process is first.
+pub(crate) async fn renew(
+    nats: &Nats,
+    names: &Names,
+    fresh: &Fresh,
+    cause: &str,
+) -> Result<StoreRecord, StoreError> {
+    let (stream, subject) = (names.meta(), names.meta_subject(STORE));
+    for _ in 0..limits::CAS_TRIES_MAX {
+        let Some(stored) = nats.last_of(&stream, &subject).await? else {
+            break;
+        };
+        let mut written = parse(&stored)?;
+        if written.renewed == cause {
+            return read(&stored);
+        }
+        cause.clone_into(&mut written.renewed);
+        Epoch::from_random(fresh.epoch_bits)
+            .as_str()
+            .clone_into(&mut written.epoch);
+        let headers = named(
+            expecting(stored.stream_seq),
+            &format!("renew.{}.{cause}", stored.stream_seq),
+        );
+        nats.publish(&subject, headers, encode(&written)?).await?;
+    }
+    Err(StoreError::Unavailable(
+        "the store's record cannot be read back".into(),
+    ))
+}
+
+/// Changes what is written about shards, whatever else is changed at the same time; tells the record as it is then.
+/// `name` is another one for each call; an error of `edit` leaves everything as it was.
+pub(crate) async fn edit_shards<E: From<StoreError>>(
+    nats: &Nats,
+    names: &Names,
+    name: &str,
+    mut edit: impl FnMut(&mut Vec<u16>, &mut Moves) -> Result<(), E>,
+) -> Result<StoreRecord, E> {
+    let (stream, subject) = (names.meta(), names.meta_subject(STORE));
+    for _ in 0..limits::CAS_TRIES_MAX {
+        let Some(stored) = nats.last_of(&stream, &subject).await? else {
+            break;
+        };
+        let mut written = parse(&stored)?;
+        edit(&mut written.shards, &mut written.moves)?;
+        let headers = named(
+            expecting(stored.stream_seq),
+            &format!("shards.{}.{name}", stored.stream_seq),
+        );
+        if let Published::Stored { .. } | Published::Duplicate { .. } =
+            nats.publish(&subject, headers, encode(&written)?).await?
+        {
+            return Ok(understood(written)?);
+        }
+    }
+    Err(StoreError::Unavailable("the store's record cannot be changed".into()).into())
+}
+
 fn made(nats: &Nats, fresh: &Fresh) -> Written {
     let options = nats.options();
     Written {
@@ -138,6 +205,8 @@ fn made(nats: &Nats, fresh: &Fresh) -> Written {
         retention_secs: options.retention_secs,
         shards: spread(options.streams),
         complete: false,
+        renewed: String::new(),
+        moves: Moves::default(),
     }
 }
 
@@ -164,7 +233,10 @@ fn unreadable(why: &str) -> StoreError {
 }
 
 fn read(stored: &Stored) -> Result<StoreRecord, StoreError> {
-    let written = parse(stored)?;
+    understood(parse(stored)?)
+}
+
+fn understood(written: Written) -> Result<StoreRecord, StoreError> {
     let secret = URL_SAFE_NO_PAD.decode(&written.secret).unwrap_or_default();
     let secret = <[u8; 32]>::try_from(secret).map_err(|_odd| unreadable("its secret has another length"))?;
     if written.shards.len() != limits::SHARDS {
@@ -175,6 +247,7 @@ fn read(stored: &Stored) -> Result<StoreRecord, StoreError> {
         secret,
         retention_secs: written.retention_secs,
         shards: written.shards,
+        moves: written.moves,
         complete: written.complete,
     })
 }

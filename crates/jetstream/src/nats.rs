@@ -17,8 +17,8 @@ use tokio::sync::watch;
 
 pub use self::connect::ConnectError;
 use self::inbox::Inbox;
-pub(crate) use self::publish::{Published, expecting, named};
-pub(crate) use self::read::{Batch, Stored};
+pub(crate) use self::publish::{Published, expecting, expecting_in, named};
+pub(crate) use self::read::{Batch, STREAM_SOURCE, Stored};
 use crate::config::Options;
 use crate::stats::Stats;
 

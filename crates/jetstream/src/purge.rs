@@ -29,8 +29,19 @@ struct Step {
 /// What can go of one mailbox, and when: the next step first.
 #[derive(Debug)]
 struct Waiting {
+    /// In which the places of its messages hold.
+    era: u64,
     stream: Arc<str>,
     steps: VecDeque<Step>,
+}
+
+/// A step of one mailbox.
+#[derive(Debug)]
+struct Due {
+    subject: Arc<str>,
+    stream: Arc<str>,
+    era: u64,
+    step: Step,
 }
 
 #[derive(Debug, Default)]
@@ -105,13 +116,26 @@ impl Queue {
             open_until,
             due: open_until + Duration::from_secs(limits::PURGE_DELAY_SECS),
         };
+        // The mailbox has moved: what waited is emptied with the old stream.
+        let moved = |waiting: &Waiting| waiting.era < place.era;
+        if self.mailboxes.get(&place.entry_subject).is_some_and(moved) {
+            self.forget(&place.entry_subject);
+        }
         let Some(waiting) = self.mailboxes.get_mut(&place.entry_subject) else {
             if !full {
-                self.put(&place.entry_subject, &place.stream, step);
+                self.put(Due {
+                    subject: Arc::clone(&place.entry_subject),
+                    stream: Arc::clone(&place.stream),
+                    era: place.era,
+                    step,
+                });
             }
             return !full;
         };
         let many = waiting.steps.len() >= limits::PURGE_STEPS_MAX;
+        if waiting.era != place.era {
+            return true;
+        }
         match waiting.steps.back_mut() {
             Some(last) if last.keep_from >= keep_from => {}
             Some(last) if now <= last.open_until => last.keep_from = keep_from,
@@ -125,7 +149,7 @@ impl Queue {
     }
 
     /// The furthest step that is due at `now`, of the mailbox that waits longest.
-    fn take(&mut self, now: Timestamp) -> Option<(Arc<str>, Arc<str>, Step)> {
+    fn take(&mut self, now: Timestamp) -> Option<Due> {
         while let Some((due, subject)) = self.order.first().cloned() {
             if due > now {
                 return None;
@@ -138,7 +162,7 @@ impl Queue {
             while waiting.steps.front().is_some_and(|step| step.due <= now) {
                 due = waiting.steps.pop_front();
             }
-            let stream = Arc::clone(&waiting.stream);
+            let (stream, era) = (Arc::clone(&waiting.stream), waiting.era);
             match waiting.steps.front() {
                 Some(next) => {
                     self.order.insert((next.due, Arc::clone(&subject)));
@@ -148,36 +172,58 @@ impl Queue {
                 }
             }
             if let Some(step) = due {
-                return Some((subject, stream, step));
+                return Some(Due {
+                    subject,
+                    stream,
+                    era,
+                    step,
+                });
             }
         }
         None
     }
 
-    /// Before all other steps of the mailbox.
-    fn put(&mut self, subject: &Arc<str>, stream: &Arc<str>, step: Step) {
+    /// Before all other steps of the mailbox, unless it has moved since.
+    fn put(&mut self, due: Due) {
+        let Due {
+            subject,
+            stream,
+            era,
+            step,
+        } = due;
         let waiting = self
             .mailboxes
-            .entry(Arc::clone(subject))
+            .entry(Arc::clone(&subject))
             .or_insert_with(|| Waiting {
-                stream: Arc::clone(stream),
+                era,
+                stream,
                 steps: VecDeque::new(),
             });
+        if waiting.era != era {
+            return;
+        }
         if let Some(next) = waiting.steps.front() {
+            self.order.remove(&(next.due, Arc::clone(&subject)));
+        }
+        self.order.insert((step.due, subject));
+        waiting.steps.push_front(step);
+    }
+
+    fn forget(&mut self, subject: &Arc<str>) {
+        let forgotten = self.mailboxes.remove(subject);
+        if let Some(next) = forgotten.as_ref().and_then(|waiting| waiting.steps.front()) {
             self.order.remove(&(next.due, Arc::clone(subject)));
         }
-        self.order.insert((step.due, Arc::clone(subject)));
-        waiting.steps.push_front(step);
     }
 }
 
 async fn work(nats: Nats, queue: Arc<Mutex<Queue>>, mut ticks: watch::Receiver<Timestamp>) {
     while ticks.changed().await.is_ok() {
         let now = *ticks.borrow_and_update();
-        while let Some((subject, stream, step)) = next(&queue, now) {
-            if let Err(error) = nats.purge(&stream, &subject, step.keep_from).await {
+        while let Some(due) = next(&queue, now) {
+            if let Err(error) = nats.purge(&due.stream, &due.subject, due.step.keep_from).await {
                 tracing::debug!(%error, "a mailbox is not purged yet");
-                locked(&queue).put(&subject, &stream, step);
+                locked(&queue).put(due);
                 break;
             }
             // One worker for all streams: never above the bound of any one.
@@ -186,7 +232,7 @@ async fn work(nats: Nats, queue: Arc<Mutex<Queue>>, mut ticks: watch::Receiver<T
     }
 }
 
-fn next(queue: &Mutex<Queue>, now: Timestamp) -> Option<(Arc<str>, Arc<str>, Step)> {
+fn next(queue: &Mutex<Queue>, now: Timestamp) -> Option<Due> {
     locked(queue).take(now)
 }
 

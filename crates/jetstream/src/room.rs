@@ -13,12 +13,13 @@ use aip_relay::mailbox::{Epoch, MailboxId, Settled, Status, StatusRecord, StoreE
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-use crate::clock::HighWater;
+use crate::clock::Clock;
 use crate::counters::Counters;
 use crate::entry::{Entry, Head, Kind};
 use crate::expiry::{self, Early, Expiries};
 use crate::nats::Nats;
 use crate::purge::Purge;
+use crate::shards::Follower;
 use crate::statuses::Statuses;
 use crate::streams::Layout;
 
@@ -65,6 +66,7 @@ pub(crate) enum Fate {
 pub(crate) struct Room {
     pub(crate) nats: Nats,
     pub(crate) layout: Arc<Layout>,
+    pub(crate) follower: Follower,
     pub(crate) epoch: Epoch,
     pub(crate) retention_secs: u64,
     pub(crate) statuses: Statuses,
@@ -78,7 +80,7 @@ pub(crate) struct Room {
     pub(crate) counters: Counters,
     /// Heads that all mailboxes together keep in memory.
     pub(crate) heads: Arc<AtomicUsize>,
-    pub(crate) clock: HighWater,
+    pub(crate) clock: Clock,
 }
 
 impl fmt::Debug for Room {

@@ -8,6 +8,7 @@ use crate::config::Options;
 use crate::meta::{self, Fresh, StoreRecord};
 use crate::nats::{ConnectError, Nats};
 use crate::server::{self, Report};
+use crate::shards::Spare;
 use crate::streams::{Layout, Missing, Names, Policy, StreamError, ensure, info, wanted};
 
 /// Why a store cannot be opened; each is a sentence for the operator.
@@ -80,6 +81,7 @@ pub(crate) async fn start(options: Options, fresh: &Fresh) -> Result<Started, St
     let names = Names::new(&nats.options().prefix);
     let record = agree(&nats, &names, fresh).await?;
     let layout = Arc::new(Layout::new(names, record.secret, &record.shards));
+    layout.adopt(&record.shards, &record.moves);
     Ok(Started {
         nats,
         record,
@@ -105,15 +107,15 @@ async fn agree(nats: &Nats, names: &Names, fresh: &Fresh) -> Result<StoreRecord,
         missing: make,
         update: options.update_streams,
     };
-    ensure(nats, &meta, policy).await?;
+    ensure(nats, &meta, &Spare::default(), policy).await?;
     if meta::find(nats, names).await?.is_none() {
         refuse_orphans(nats, names).await?;
     }
     let record = meta::open(nats, names, fresh).await?;
     if record.complete && !options.replace_lost_streams {
-        ensure_all(nats, names, &record.shards, Missing::Lost).await?;
+        ensure_all(nats, names, &record, Missing::Lost).await?;
     } else {
-        ensure_all(nats, names, &record.shards, make).await?;
+        ensure_all(nats, names, &record, make).await?;
         meta::complete(nats, names).await?;
     }
     Ok(record)
@@ -139,14 +141,20 @@ async fn refuse_orphans(nats: &Nats, names: &Names) -> Result<(), StartError> {
     Ok(())
 }
 
-async fn ensure_all(nats: &Nats, names: &Names, shards: &[u16], missing: Missing) -> Result<(), StartError> {
+async fn ensure_all(
+    nats: &Nats,
+    names: &Names,
+    record: &StoreRecord,
+    missing: Missing,
+) -> Result<(), StartError> {
     let options = nats.options();
     let policy = Policy {
         missing,
         update: options.update_streams,
     };
-    for stream in wanted::all(names, options, shards) {
-        ensure(nats, &stream, policy).await?;
+    for stream in wanted::all(names, options, &record.shards) {
+        let spare = Spare::of(names, &record.moves, &stream.name);
+        ensure(nats, &stream, &spare, policy).await?;
     }
     Ok(())
 }

@@ -62,6 +62,8 @@ counters! {
     cas_conflicts,
     /// Publishes refused for the backstop of messages per mailbox.
     full,
+    /// Publishes that another stream refused, because their shard has moved.
+    elsewhere,
     /// Direct Gets of single messages.
     direct_gets,
     /// Direct Gets of batches.

@@ -53,7 +53,8 @@ impl Statuses {
 
     /// Writes a status soon; never blocks.
     pub(crate) fn note(&self, sender: &Did, id: Uuid, record: StatusRecord) {
-        self.background.put(self.packed(sender, id, record));
+        self.background
+            .put(self.packed(MailboxId::of(sender), id, record));
     }
 
     /// The newest status of this sender's `id` for each recipient (or the one `to`), in the order of acceptance.
@@ -112,8 +113,8 @@ impl Statuses {
         format!("{prefix}.st.{:02x}.{:03x}", number >> 12, number & 0xfff)
     }
 
-    fn packed(&self, sender: &Did, id: Uuid, record: StatusRecord) -> Record {
-        let sender = MailboxId::of(sender);
+    /// A status as it is written; `sender` is hashed.
+    pub(crate) fn packed(&self, sender: MailboxId, id: Uuid, record: StatusRecord) -> Record {
         let payload = pack(&Written { sender, id, record });
         Record {
             subject: self.bucket(sender, id),

@@ -22,19 +22,23 @@ use uuid::Uuid;
 
 use self::cache::Cache;
 use crate::background::Background;
-use crate::clock::HighWater;
+use crate::clock::Clock;
 use crate::config::Options;
 use crate::counters::Counters;
 use crate::expiry::Expiries;
 use crate::limits;
 use crate::live::{self, Wake};
-use crate::meta::Fresh;
+use crate::mailbox::Mailbox;
+use crate::meta::{self, Fresh, StoreRecord};
+use crate::nats::Nats;
 use crate::purge::Purge;
 use crate::room::{LocalWindow, Room, Stamps};
 use crate::server::Report;
+use crate::shards::Follower;
 use crate::start::{self, StartError, Started};
 use crate::stats::Counts;
 use crate::statuses;
+use crate::streams::Layout;
 use crate::sweep::Sweep;
 
 mod cache;
@@ -47,7 +51,7 @@ pub struct Parts {
     pub window: Arc<dyn LocalWindow>,
     /// The dedup window that all processes share; [`aip_relay::dedup::Unshared`] where there is none.
     pub shared: Arc<dyn SharedWindow>,
-    /// Chance for a store that does not exist yet.
+    /// Chance for a store that does not exist yet, or needs a new epoch.
     pub fresh: Fresh,
     /// 64 random bits, drawn anew by every process at every start: what tells its publishes from those of others.
     pub seed: u64,
@@ -84,14 +88,22 @@ impl fmt::Debug for JetStreamMailboxes {
 }
 
 impl JetStreamMailboxes {
-    /// Connects, checks the servers, makes or checks the streams, and opens the store.
-    pub async fn open(options: Options, parts: Parts) -> Result<Self, StartError> {
+    /// Connects, checks the servers, makes or checks the streams, and opens the store; `now` is the hub's clock.
+    ///
+    /// A store that nobody has swept for [`limits::RETENTION_SLACK`] may have lost the trace of sequence numbers: it
+    /// has a new epoch then.
+    pub async fn open(options: Options, parts: Parts, now: Timestamp) -> Result<Self, StartError> {
         let Started {
             nats,
             record,
             layout,
             report,
         } = start::start(options, &parts.fresh).await?;
+        let clock = Clock::load(nats.clone(), &layout.names).await?;
+        let record = match attended(&nats, &layout, &clock, &parts.fresh, now).await? {
+            Some(renewed) => renewed,
+            None => record,
+        };
         let background = Arc::new(Background::start(nats.clone()));
         let stored = || (nats.clone(), Arc::clone(&layout), Arc::clone(&background));
         let (expiry_nats, expiry_layout, expiry_background) = stored();
@@ -100,12 +112,14 @@ impl JetStreamMailboxes {
         let statuses = statuses::Statuses::new(status_nats, status_layout, status_background);
         let (notes, noted) = mpsc::channel(limits::NOTES_QUEUED_MAX);
         let noter = tokio::spawn(note_all(Arc::clone(&parts.window), noted)).abort_handle();
+        let follower = Follower::start(nats.clone(), Arc::clone(&layout));
         let stamps = Stamps::new(parts.seed);
         let holder = stamps.next();
         let room = Room {
+            follower: follower.clone(),
             epoch: record.epoch,
             retention_secs: record.retention_secs,
-            clock: HighWater::load(nats.clone(), &layout.names).await?,
+            clock,
             expiries: Arc::clone(&expiries),
             statuses,
             purge: Purge::start(nats.clone()),
@@ -122,12 +136,17 @@ impl JetStreamMailboxes {
         let heard = heard(Arc::clone(&mailboxes), parts.wake);
         Ok(Self {
             sweep: Sweep::new(nats.clone(), Arc::clone(&layout), expiries, holder),
-            live: live::Live::start(nats, layout, heard),
+            live: live::Live::start(nats, layout, follower, heard),
             mailboxes,
             background,
             report,
             noter,
         })
+    }
+
+    /// What all its mailboxes share.
+    pub(crate) fn room(&self) -> &Room {
+        &self.mailboxes.room
     }
 
     /// What was found about the servers at the start.
@@ -171,6 +190,27 @@ impl Drop for JetStreamMailboxes {
     }
 }
 
+/// Somebody is here again: the store's record as it is now, if it was there. All processes that come at the same time
+/// agree on it, because the epoch is renewed before it is written down that the store is attended.
+async fn attended(
+    nats: &Nats,
+    layout: &Layout,
+    clock: &Clock,
+    fresh: &Fresh,
+    now: Timestamp,
+) -> Result<Option<StoreRecord>, StoreError> {
+    let record = match clock.neglected(now) {
+        Some(since) => {
+            tracing::warn!(%since, "nobody has swept the mailboxes for long: the store has a new epoch");
+            let cause = format!("unattended since {since}");
+            Some(meta::renew(nats, &layout.names, fresh, &cause).await?)
+        }
+        None => meta::find(nats, &layout.names).await?,
+    };
+    clock.attend(now).await?;
+    Ok(record)
+}
+
 /// Notes accepted envelopes in the window of this process.
 async fn note_all(window: Arc<dyn LocalWindow>, mut noted: mpsc::Receiver<Remember>) {
     while let Some(remember) = noted.recv().await {
@@ -193,18 +233,24 @@ fn heard(mailboxes: Arc<Cache>, wake: Wake) -> Wake {
 #[async_trait]
 impl Mailboxes for JetStreamMailboxes {
     async fn append(&self, append: Append) -> Result<AppendOutcome, StoreError> {
-        let mailbox = self.mailboxes.get(&MailboxId::of(&append.recipient));
-        let outcome = mailbox.append(append).await?;
+        let (mailbox, append) = (MailboxId::of(&append.recipient), &append);
+        let put = |mailbox: Arc<Mailbox>| async move { mailbox.append(append.clone()).await };
+        let outcome = self.mailboxes.ask(&mailbox, put).await?;
         self.mailboxes.room.counters.appended(&outcome);
         Ok(outcome)
     }
 
     async fn state(&self, mailbox: &MailboxId) -> Result<MailboxState, StoreError> {
-        self.mailboxes.get(mailbox).state().await
+        self.mailboxes
+            .ask(mailbox, |mailbox| async move { mailbox.state().await })
+            .await
     }
 
     async fn fetch(&self, mailbox: &MailboxId, fetch: Fetch) -> Result<Vec<StoredMessage>, StoreError> {
-        self.mailboxes.get(mailbox).fetch(&fetch).await
+        let fetch = &fetch;
+        self.mailboxes
+            .ask(mailbox, |mailbox| async move { mailbox.fetch(fetch).await })
+            .await
     }
 
     async fn offer(
@@ -213,7 +259,8 @@ impl Mailboxes for JetStreamMailboxes {
         seqs: &[u64],
         session: u64,
     ) -> Result<Vec<Attempt>, StoreError> {
-        self.mailboxes.get(mailbox).offer(seqs, session).await
+        let offer = |mailbox: Arc<Mailbox>| async move { mailbox.offer(seqs, session).await };
+        self.mailboxes.ask(mailbox, offer).await
     }
 
     async fn ack(
@@ -223,7 +270,8 @@ impl Mailboxes for JetStreamMailboxes {
         also: &[u64],
         now: Timestamp,
     ) -> Result<AckOutcome, StoreError> {
-        self.mailboxes.get(mailbox).ack(upto, also, now).await
+        let ack = |mailbox: Arc<Mailbox>| async move { mailbox.ack(upto, also, now).await };
+        self.mailboxes.ask(mailbox, ack).await
     }
 }
 
@@ -236,7 +284,8 @@ impl DeadLetters for JetStreamMailboxes {
         code: &str,
         now: Timestamp,
     ) -> Result<Option<Settled>, StoreError> {
-        self.mailboxes.get(mailbox).bury(seq, code, now).await
+        let bury = |mailbox: Arc<Mailbox>| async move { mailbox.bury(seq, code, now).await };
+        self.mailboxes.ask(mailbox, bury).await
     }
 
     async fn dead(
@@ -245,11 +294,13 @@ impl DeadLetters for JetStreamMailboxes {
         after_seq: u64,
         limit: usize,
     ) -> Result<Vec<DeadLetter>, StoreError> {
-        self.mailboxes.get(mailbox).dead(after_seq, limit).await
+        let dead = |mailbox: Arc<Mailbox>| async move { mailbox.dead(after_seq, limit).await };
+        self.mailboxes.ask(mailbox, dead).await
     }
 
     async fn redrive(&self, mailbox: &MailboxId, redrive: Redrive) -> Result<RedriveOutcome, StoreError> {
-        self.mailboxes.get(mailbox).redrive(redrive).await
+        let redrive = |mailbox: Arc<Mailbox>| async move { mailbox.redrive(redrive).await };
+        self.mailboxes.ask(mailbox, redrive).await
     }
 }
 
@@ -314,7 +365,7 @@ impl Upkeep for JetStreamMailboxes {
         if !swept.expired.is_empty() {
             room.clock.tick(now);
         }
-        room.clock.save().await?;
+        room.clock.attend(now).await?;
         Ok(swept)
     }
 

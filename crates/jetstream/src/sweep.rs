@@ -13,15 +13,17 @@ use aip_relay::mailbox::{MailboxId, Settled, StoreError, Swept};
 use async_trait::async_trait;
 use tokio::sync::Mutex;
 
-use self::lease::Lease;
 use self::positions::Positions;
 use crate::expiry::Expiries;
+use crate::lease::Lease;
 use crate::limits;
 use crate::nats::{Nats, Stored};
 use crate::streams::Layout;
 
-mod lease;
 mod positions;
+
+/// The name of the lease.
+const SWEEPER: &str = "sweeper";
 
 /// Something in a stream that ends at some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +85,7 @@ impl Sweep {
     /// `holder` tells this process from all others: a random number.
     pub(crate) fn new(nats: Nats, layout: Arc<Layout>, expiries: Arc<Expiries>, holder: u64) -> Self {
         let state = State {
-            lease: Lease::new(nats.clone(), &layout, holder),
+            lease: Lease::new(nats.clone(), &layout.names, SWEEPER, holder),
             positions: Positions::new(nats.clone(), &layout),
         };
         Self {

@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use aip_relay::mailbox::MailboxStore;
+use aip_jetstream::JetStreamMailboxes;
+use aip_relay::mailbox::memory::MemoryMailboxes;
+use aip_relay::mailbox::{Epoch, MailboxStore};
 
 use self::pair::Pair;
 
@@ -23,7 +25,10 @@ fn options() -> aip_jetstream::Options {
 
 /// One process.
 async fn nats() -> Store {
-    (Arc::new(stores::open(options()).await), ())
+    let window = MemoryMailboxes::new(Epoch::from_random(1));
+    let parts = stores::parts(Arc::new(window));
+    let store = JetStreamMailboxes::open(options(), parts, stores::start()).await;
+    (Arc::new(store.unwrap()), ())
 }
 
 /// One process that remembers no dedup keys of its own: the streams are the authority.

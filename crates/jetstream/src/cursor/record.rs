@@ -36,7 +36,8 @@ impl Cursor {
         to.number(self.floor)
             .number(self.settled_bytes)
             .number(self.next_seq)
-            .number(self.read_from)
+            .number(self.read_from.0)
+            .number(self.read_from.1)
             .fixed(self.stamp);
         self.write_above(&mut to);
         self.write_attempts(&mut to);
@@ -108,7 +109,7 @@ impl Cursor {
             floor: from.number()?,
             settled_bytes: from.number()?,
             next_seq: from.number()?,
-            read_from: from.number()?,
+            read_from: (from.number()?, from.number()?),
             stamp: from.fixed()?,
             ..Self::EMPTY
         };

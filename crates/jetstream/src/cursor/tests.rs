@@ -45,7 +45,10 @@ struct Model {
 
 impl Model {
     fn floor(&self) -> u64 {
-        (1..).find(|seq| !self.settled.contains(seq)).unwrap_or(1) - 1
+        (1..=u64::MAX)
+            .find(|seq| !self.settled.contains(seq))
+            .unwrap_or(1)
+            - 1
     }
 
     fn settle(&mut self, seq: u64) -> bool {
@@ -76,7 +79,7 @@ fn place(seq: u64) -> DeadPlace {
 
 fn apply(cursor: &mut Cursor, model: &mut Model, step: &Step) {
     match *step {
-        Step::Settle(seq) => assert_eq!(cursor.settle(&head(seq)), model.settle(seq)),
+        Step::Settle(seq) => assert_eq!(cursor.settle(&head(seq), 0), model.settle(seq)),
         Step::SettleUnseen(seq) => {
             let fresh = model.settle(seq);
             assert_eq!(cursor.settle_unseen(seq), fresh);
@@ -89,7 +92,7 @@ fn apply(cursor: &mut Cursor, model: &mut Model, step: &Step) {
             let expected = (1..=upto).filter(|seq| !model.settled.contains(seq));
             assert_eq!(due, expected.collect::<Vec<_>>());
             for seq in due {
-                assert!(cursor.settle(&head(seq)) && model.settle(seq));
+                assert!(cursor.settle(&head(seq), 0) && model.settle(seq));
             }
         }
         Step::Raise(seq, session) => raise(cursor, model, seq, session),
@@ -144,7 +147,7 @@ fn compare(cursor: &Cursor, model: &Model) {
     assert_eq!(cursor.next_seq(), highest + 1);
     let lowest_pending = model.floor() + 1;
     assert!(
-        cursor.read_from() <= lowest_pending * 10,
+        cursor.read_from(0) <= lowest_pending * 10,
         "nothing pending is skipped"
     );
 }
@@ -169,7 +172,7 @@ proptest! {
             prop_assert!(cursor.floor() >= before.floor());
             prop_assert!(cursor.settled_bytes() >= before.settled_bytes());
             prop_assert!(cursor.next_seq() >= before.next_seq());
-            prop_assert!(cursor.read_from() >= before.read_from());
+            prop_assert!(cursor.read_from(0) >= before.read_from(0));
             prop_assert!((1..60).all(|seq| cursor.is_settled(seq) || !before.is_settled(seq)));
         }
     }
@@ -186,12 +189,12 @@ proptest! {
 fn the_floor_lies_below_the_lowest_pending_one() {
     let mut cursor = Cursor::EMPTY;
     for seq in [5, 3, 1] {
-        assert!(cursor.settle(&head(seq)));
+        assert!(cursor.settle(&head(seq), 0));
     }
     assert_eq!((cursor.floor(), cursor.pending(7)), (1, 3));
-    assert!(cursor.settle(&head(2)));
-    assert_eq!((cursor.floor(), cursor.read_from()), (3, 21));
-    assert!(cursor.settle(&head(4)));
+    assert!(cursor.settle(&head(2), 0));
+    assert_eq!((cursor.floor(), cursor.read_from(0)), (3, 21));
+    assert!(cursor.settle(&head(4), 0));
     assert_eq!((cursor.floor(), cursor.pending(7), cursor.next_seq()), (5, 1, 6));
 }
 
@@ -202,7 +205,7 @@ fn bytes_of_lost_entries_are_given_back_once_nothing_is_pending() {
     cursor.given_out(3);
     cursor.all_settled(3, 300);
     assert_eq!(cursor.settled_bytes(), 0, "one is still pending");
-    cursor.settle(&head(2));
+    cursor.settle(&head(2), 0);
     cursor.all_settled(2, 100);
     assert_eq!(
         cursor.settled_bytes(),

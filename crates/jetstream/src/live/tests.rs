@@ -41,6 +41,12 @@ fn looks_are_spread_over_their_interval() {
     assert!(looked.iter().all(|times| (50..200).contains(times)), "{looked:?}");
 }
 
+fn live(here: &crate::start::Started, woken: &Woken) -> Live {
+    let (nats, layout) = (here.nats.clone(), Arc::clone(&here.layout));
+    let follower = Follower::start(nats.clone(), Arc::clone(&layout));
+    Live::start(nats, layout, follower, wake(woken))
+}
+
 type Woken = Arc<Mutex<Vec<(MailboxId, Option<u64>)>>>;
 
 fn wake(woken: &Woken) -> Wake {
@@ -62,7 +68,7 @@ async fn a_watched_mailbox_is_woken_by_what_another_process_stores() {
     let here = testing::started("live-wake").await;
     let there = testing::started("live-wake").await;
     let woken = Woken::default();
-    let live = Live::start(here.nats.clone(), Arc::clone(&here.layout), wake(&woken));
+    let live = live(&here, &woken);
     let (a, b) = (MailboxId::from_bytes([1; 16]), MailboxId::from_bytes([2; 16]));
     live.watch(&a).await;
     live.watch(&a).await;
@@ -87,7 +93,7 @@ async fn a_reconnect_wakes_everything_and_keeps_the_subscriptions() {
     let there = testing::started_at(&server.url(), "live-cut").await;
     let here = testing::started_at(&proxy.url(&server.url()), "live-cut").await;
     let woken = Woken::default();
-    let live = Live::start(here.nats.clone(), Arc::clone(&here.layout), wake(&woken));
+    let live = live(&here, &woken);
     let mailbox = MailboxId::from_bytes([3; 16]);
     live.watch(&mailbox).await;
     proxy.cut();

@@ -17,7 +17,7 @@ use crate::cursor::Cursor;
 use crate::entry::{Entry, Kind, Reuse};
 use crate::limits;
 use crate::live::SEQ_HEADER;
-use crate::nats::{Published, expecting, named};
+use crate::nats::{Published, expecting_in, named};
 
 /// An entry on its way: what depends on its predecessor is filled in for each try.
 #[derive(Debug)]
@@ -115,13 +115,22 @@ impl Mailbox {
         let (mut races, mut reuses) = (0, 0);
         while races < limits::APPEND_TRIES_MAX && reuses < limits::REUSES_MAX {
             // Forgotten first: whatever happens to this call, the next one is not misled.
-            let last = match tail.take() {
-                Some(last) => last,
-                None => self.catch_up().await?,
+            let (last, warm) = match tail.take() {
+                Some(last) => (last, true),
+                None => (self.catch_up().await?, false),
             };
-            if let Some(landed) = self.refusal(last, &draft).await? {
+            if let Some(known) = self.reused(last, &draft).await? {
                 *tail = Some(last);
-                return Ok(landed);
+                return Ok(known);
+            }
+            match self.full(last, &draft).await? {
+                None => {}
+                // Another process may have added to it: what exactly is full is told by the last entry.
+                Some(_) if warm => continue,
+                Some(full) => {
+                    *tail = Some(last);
+                    return Ok(self.known(&draft).await?.unwrap_or(Landed::Full(full)));
+                }
             }
             draft.follow(last);
             match self.publish(last, &draft).await? {
@@ -142,6 +151,7 @@ impl Mailbox {
                         reuses += 1;
                     }
                 },
+                Published::Elsewhere => return Err(self.elsewhere().await),
                 Published::WrongLast { .. } => {
                     races += 1;
                     self.pause(races).await;
@@ -158,54 +168,64 @@ impl Mailbox {
     }
 
     async fn publish(&self, last: Tail, draft: &Draft) -> Result<Published, StoreError> {
-        let mut headers = named(expecting(last.stream_seq), &draft.id);
+        let mut headers = named(expecting_in(&self.place.stream, last.stream_seq), &draft.id);
         if draft.entry.kind.waits() {
             headers.insert(SEQ_HEADER, draft.entry.seq.to_string());
         }
-        self.room
+        let subject = &self.place.entry_subject;
+        let published = self
+            .room
             .nats
-            .publish(&self.place.entry_subject, headers, draft.entry.encode())
-            .await
+            .publish(subject, headers, draft.entry.encode())
+            .await;
+        if published.is_err() {
+            self.room.follower.suspect();
+        }
+        published
     }
 
-    /// Why the draft is not to be published, as far as can be told before.
-    async fn refusal(self: &Arc<Self>, last: Tail, draft: &Draft) -> Result<Option<Landed>, StoreError> {
-        if let Some(entry) = self.reused(last, draft).await? {
-            return Ok(Some(if entry.stamp == draft.entry.stamp {
-                Landed::Stored(entry)
-            } else {
-                Landed::Known(entry)
-            }));
-        }
-        if !draft.entry.kind.waits() {
-            return Ok(None);
-        }
-        let Some(full) = self.full(last, draft).await? else {
-            return Ok(None);
-        };
-        // A retry of what is stored is a duplicate, also when the mailbox is full.
+    /// Whether the draft is stored already, asked without publishing it: a retry of what is stored is a duplicate,
+    /// also when the mailbox is full.
+    async fn known(&self, draft: &Draft) -> Result<Option<Landed>, StoreError> {
         let (key, digest) = (draft.entry.dedup_key, &draft.entry.digest);
         if draft.entry.kind == Kind::Message
             && let Some(seen) = self.room.recall(key, digest, draft.now).await
         {
             return Ok(Some(Landed::Seen(seen)));
         }
-        let mut asked = draft.id.clone();
+        let mut id = draft.id.clone();
         for _ in 0..limits::REUSES_MAX {
-            let Some(stream_seq) = self.room.nats.known(&self.place.entry_subject, &asked).await? else {
-                break;
+            let Some(stream_seq) = self.known_under(&id).await? else {
+                return Ok(None);
             };
             match self.twin(stream_seq, draft).await? {
                 Twin::Mine(entry) => return Ok(Some(Landed::Stored(entry))),
                 Twin::Known(entry) => return Ok(Some(Landed::Known(entry))),
-                Twin::Over => asked = draft.id_after(stream_seq),
+                Twin::Over => id = draft.id_after(stream_seq),
             }
         }
-        Ok(Some(Landed::Full(full)))
+        Ok(None)
+    }
+
+    async fn known_under(&self, id: &str) -> Result<Option<u64>, StoreError> {
+        let (stream, subject) = (&self.place.stream, &self.place.entry_subject);
+        self.room.nats.known(stream, subject, id).await
+    }
+
+    /// Another stream has refused a publish: the mailbox has moved, and nothing was stored; or it has not, and two
+    /// streams answered, which must not be.
+    async fn elsewhere(&self) -> StoreError {
+        match self.still_here().await {
+            Err(moved) => moved,
+            Ok(()) => StoreError::OutcomeUnknown("two streams answer for one mailbox".into()),
+        }
     }
 
     /// What is full. Told only by the leader's cursor: an older one takes too much for pending, never too little.
-    async fn full(self: &Arc<Self>, last: Tail, draft: &Draft) -> Result<Option<Full>, StoreError> {
+    async fn full(&self, last: Tail, draft: &Draft) -> Result<Option<Full>, StoreError> {
+        if !draft.entry.kind.waits() {
+            return Ok(None);
+        }
         let known = self.memory().known().map(|known| Arc::clone(&known.cursor));
         if let Some(cursor) = known
             && self.full_by(&cursor, last, draft).await?.is_none()
@@ -244,7 +264,7 @@ impl Mailbox {
 
     /// The entry of a reused id that still counts, if there is one: the stream may have forgotten the first use, and
     /// would not find the second by the plain id then.
-    async fn reused(&self, last: Tail, draft: &Draft) -> Result<Option<Entry>, StoreError> {
+    async fn reused(&self, last: Tail, draft: &Draft) -> Result<Option<Landed>, StoreError> {
         if draft.entry.kind == Kind::Redriven || !last.reuse.counts(draft.now) {
             return Ok(None);
         }
@@ -258,7 +278,15 @@ impl Mailbox {
             ControlFlow::Continue(())
         })
         .await?;
-        Ok(newest.filter(|entry| entry.until >= draft.now))
+        Ok(newest
+            .filter(|entry: &Entry| entry.until >= draft.now)
+            .map(|entry| {
+                if entry.stamp == draft.entry.stamp {
+                    Landed::Stored(entry)
+                } else {
+                    Landed::Known(entry)
+                }
+            }))
     }
 
     /// What lies at `stream_seq`, under the draft's id.

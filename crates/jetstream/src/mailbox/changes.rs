@@ -72,6 +72,8 @@ pub(super) struct Job {
 /// What a change does to one cursor, before it is written.
 #[derive(Debug, Default)]
 struct Draft {
+    /// In which the heads were met.
+    era: u64,
     changed: bool,
     heads: Vec<Head>,
     attempts: Vec<Attempts>,
@@ -160,7 +162,7 @@ impl Writer {
             self.round_off(&mut cursor);
             let drafts: Vec<Draft> = jobs
                 .iter()
-                .map(|job| apply(&mut cursor, &job.change, &heads))
+                .map(|job| apply(&mut cursor, &job.change, &heads, mailbox.place.era))
                 .collect();
             if !drafts.iter().any(|draft| draft.changed) {
                 if fresh {
@@ -257,7 +259,7 @@ impl Writer {
                 });
                 Ok(Some(cursor))
             }
-            Published::WrongLast { .. } | Published::Duplicate { .. } => Ok(None),
+            Published::WrongLast { .. } | Published::Duplicate { .. } | Published::Elsewhere => Ok(None),
             Published::Full => Err(StoreError::Unavailable("the stream of cursors is full".into())),
         }
     }
@@ -282,7 +284,7 @@ impl Writer {
         });
         let answers = answers.collect();
         // The entry at the floor stays: its successor continues it.
-        if let (Some(now), Some(keep_from)) = (last, cursor.read_from().checked_sub(1)) {
+        if let (Some(now), Some(keep_from)) = (last, cursor.read_from(mailbox.place.era).checked_sub(1)) {
             mailbox.room.purge.note(&mailbox.place, keep_from, now);
         }
         answers
@@ -302,8 +304,11 @@ impl Change {
 
 /// Makes one change. What is to be settled and has no head is gone from the stream: it is settled all the same,
 /// but there is nobody to tell.
-fn apply(cursor: &mut Cursor, change: &Change, heads: &BTreeMap<u64, Head>) -> Draft {
-    let mut draft = Draft::default();
+fn apply(cursor: &mut Cursor, change: &Change, heads: &BTreeMap<u64, Head>, era: u64) -> Draft {
+    let mut draft = Draft {
+        era,
+        ..Draft::default()
+    };
     match change {
         Change::Ack { upto, also, .. } => {
             let due: Vec<u64> = cursor.unsettled(*upto).collect();
@@ -353,7 +358,7 @@ fn apply(cursor: &mut Cursor, change: &Change, heads: &BTreeMap<u64, Head>) -> D
 impl Draft {
     fn settle(&mut self, cursor: &mut Cursor, seq: u64, head: Option<&Head>) -> bool {
         let fresh = match head {
-            Some(head) => cursor.settle(head),
+            Some(head) => cursor.settle(head, self.era),
             None => cursor.settle_unseen(seq),
         };
         if fresh {

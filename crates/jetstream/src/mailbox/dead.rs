@@ -63,9 +63,9 @@ impl Mailbox {
         let subject = &self.place.dead_subject;
         match self.room.nats.publish(subject, headers, dead.encode()).await? {
             Published::Stored { stream_seq } | Published::Duplicate { stream_seq } => Ok(stream_seq),
-            Published::WrongLast { .. } | Published::Full => Err(StoreError::Unavailable(
-                "the stream of dead letters takes none".into(),
-            )),
+            Published::WrongLast { .. } | Published::Full | Published::Elsewhere => Err(
+                StoreError::Unavailable("the stream of dead letters takes none".into()),
+            ),
         }
     }
 

@@ -81,7 +81,7 @@ impl Mailbox {
     async fn fetch_after(&self, after: u64, page: &mut Page<'_>) -> Result<(), StoreError> {
         let (from, size) = (self.memory().start_after(after), page.size());
         let (cursor, mut first) = tokio::try_join!(self.recent_cursor(), self.batch(from, size))?;
-        let floor = cursor.read_from();
+        let floor = cursor.read_from(self.place.era);
         if first.more && first.messages.last().is_some_and(|last| last.stream_seq < floor) {
             // All of them are settled: a mailbox that this process did not know.
             first = self.batch(floor, size).await?;

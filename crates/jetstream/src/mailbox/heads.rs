@@ -68,6 +68,7 @@ impl Mailbox {
                 let (stream, subject) = (&self.place.stream, &self.place.entry_subject);
                 let Some(stored) = self.room.nats.next_of(stream, subject, next).await? else {
                     self.memory().all_met(end.seq);
+                    self.room.follower.suspect();
                     return Ok(());
                 };
                 Batch {
@@ -80,7 +81,7 @@ impl Mailbox {
 
     /// The entry in a stored message.
     pub(super) fn read(&self, stored: &Stored) -> Result<Entry, StoreError> {
-        let entry = Entry::decode(&stored.payload)?;
+        let entry = Entry::of(stored)?;
         self.memory().met(&entry, stored.stream_seq);
         Ok(entry)
     }
@@ -102,6 +103,9 @@ impl Mailbox {
             // Gone, or beyond what the copy that answered has: the leader tells how far the mailbox goes.
             self.read_last().await?;
             self.look_for(&mut search).await?;
+        }
+        if !search.missing.is_empty() {
+            self.still_here().await?;
         }
         Ok(search.found)
     }

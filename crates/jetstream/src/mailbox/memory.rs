@@ -67,6 +67,7 @@ pub(super) struct End {
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Memory {
+    era: u64,
     known: Option<Known>,
     heads: Heads,
     /// The highest sequence number that is known to be given out.
@@ -84,9 +85,10 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Nothing is remembered yet; `heads` counts those that all mailboxes keep.
-    pub(super) fn new(heads: Arc<AtomicUsize>) -> Self {
+    /// Nothing is remembered yet, of a mailbox in this era; `heads` counts those that all mailboxes keep.
+    pub(super) fn new(heads: Arc<AtomicUsize>, era: u64) -> Self {
         Self {
+            era,
             known: None,
             heads: Heads {
                 kept: BTreeMap::new(),
@@ -178,7 +180,10 @@ impl Memory {
     pub(super) fn start_after(&self, after: u64) -> u64 {
         let below = self.heads.kept.range(..=after).next_back();
         let below = below.map_or(0, |(_, head)| head.stream_seq.saturating_add(1));
-        let floor = self.known.as_ref().map_or(0, |known| known.cursor.read_from());
+        let floor = self
+            .known
+            .as_ref()
+            .map_or(0, |known| known.cursor.read_from(self.era));
         below.max(floor)
     }
 

@@ -42,7 +42,7 @@ impl Mailbox {
             .last_of(&self.place.stream, &self.place.entry_subject)
             .await?;
         let Some(stored) = last else { return Ok(None) };
-        let entry = Entry::decode(&stored.payload)?;
+        let entry = Entry::of(&stored)?;
         self.memory().met(&entry, stored.stream_seq);
         Ok(Some(Tail::after(&entry, stored.stream_seq)))
     }
@@ -68,6 +68,7 @@ impl Mailbox {
         let cursor = self.newest_cursor().await?;
         let seq = cursor.next_seq().saturating_sub(1);
         if cursor.pending(cursor.next_seq()) > 0 {
+            self.still_here().await?;
             self.enqueue(Change::Lost { upto: seq })?;
         }
         Ok(Tail {

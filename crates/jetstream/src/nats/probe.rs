@@ -2,6 +2,7 @@
 
 use aip_relay::mailbox::StoreError;
 use async_nats::HeaderMap;
+use async_nats::header::NATS_EXPECTED_STREAM;
 use bytes::Bytes;
 use serde::Deserialize;
 
@@ -25,12 +26,18 @@ struct Ack {
 }
 
 impl Nats {
-    /// The place of the message that was stored under `id`, as long as the stream knows it.
+    /// The place of the message that was stored in `stream` under `id`, as long as the stream knows it.
     ///
     /// A stream looks at the id before it looks at the roll-up, and refuses one of no valid kind before anything
     /// is proposed or remembered: the publish is a question.
-    pub(crate) async fn known(&self, subject: &str, id: &str) -> Result<Option<u64>, StoreError> {
+    pub(crate) async fn known(
+        &self,
+        stream: &str,
+        subject: &str,
+        id: &str,
+    ) -> Result<Option<u64>, StoreError> {
         let mut headers = named(HeaderMap::new(), id);
+        headers.insert(NATS_EXPECTED_STREAM, stream);
         headers.insert(ROLLUP, NO_ROLLUP);
         let within = self.options().read_timeout;
         let message = self

@@ -1,7 +1,7 @@
 //! Publishing into streams: with an own time-out around every try, and an honest outcome.
 
 use aip_relay::mailbox::StoreError;
-use async_nats::header::{NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_MESSAGE_ID};
+use async_nats::header::{NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_EXPECTED_STREAM, NATS_MESSAGE_ID};
 use async_nats::{HeaderMap, HeaderValue};
 use bytes::Bytes;
 use serde::Deserialize;
@@ -31,6 +31,8 @@ pub(crate) enum Published {
     },
     /// The subject holds as many messages as it may; nothing was stored.
     Full,
+    /// The subject belongs to another stream than the expected one, which stored nothing.
+    Elsewhere,
 }
 
 /// Headers that make a publish a compare-and-set: `last` is the stream sequence of the subject's last message,
@@ -38,6 +40,13 @@ pub(crate) enum Published {
 pub(crate) fn expecting(last: u64) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, HeaderValue::from(last));
+    headers
+}
+
+/// The same for a subject of `stream`: a place in one stream means nothing in another, so no other is to take it.
+pub(crate) fn expecting_in(stream: &str, last: u64) -> HeaderMap {
+    let mut headers = expecting(last);
+    headers.insert(NATS_EXPECTED_STREAM, stream);
     headers
 }
 
@@ -67,6 +76,8 @@ enum Try {
         stream: String,
         last: Option<u64>,
     },
+    /// Nothing was stored: it is another stream's subject.
+    Elsewhere,
     /// Nothing was stored, and another try would fare no better.
     Refused(StoreError),
     /// Nothing was stored, but may be if tried again.
@@ -113,6 +124,8 @@ impl Nats {
             let before = std::mem::replace(unsure, true);
             let pause = match self.try_publish(subject, headers, payload).await {
                 Try::Known(published) => return Ok(published),
+                Try::Elsewhere if !before => return Ok(Published::Elsewhere),
+                Try::Elsewhere => return Err(unknown()),
                 Try::Overtaken { last, .. } if !before => return Ok(Published::WrongLast { last }),
                 Try::Overtaken { stream, last } => {
                     match self.stored_before(&stream, subject, headers).await {
@@ -172,6 +185,7 @@ impl Nats {
             Ok(Published::Duplicate { .. }) => stats.duplicates.one(),
             Ok(Published::WrongLast { .. }) => stats.cas_conflicts.one(),
             Ok(Published::Full) => stats.full.one(),
+            Ok(Published::Elsewhere) => stats.elsewhere.one(),
             Err(StoreError::OutcomeUnknown(_)) => stats.unknown_outcomes.one(),
             Err(_) => {}
         }
@@ -199,6 +213,7 @@ fn judge(ack: Ack) -> Try {
             let last = last.and_then(|last| last.parse().ok());
             Try::Overtaken { stream, last }
         }
+        10060 => Try::Elsewhere,
         10164 => Try::Overtaken { stream, last: None },
         // Its twin is being stored; the leader has not caught up yet.
         10158 | 10163 => Try::Again,

@@ -18,6 +18,8 @@ use crate::limits;
 
 /// `Nats-Num-Pending`: what a batch leaves unread.
 const NUM_PENDING: &str = "Nats-Num-Pending";
+/// Which message of which stream was copied.
+pub(crate) const STREAM_SOURCE: &str = "Nats-Stream-Source";
 /// Error code of a message that is not there.
 const NO_MESSAGE: u64 = 10037;
 
@@ -27,6 +29,15 @@ pub(crate) struct Stored {
     pub(crate) stream_seq: u64,
     pub(crate) headers: HeaderMap,
     pub(crate) payload: Bytes,
+}
+
+impl Stored {
+    /// Where it was first, if the servers copied it from another stream: its place there.
+    pub(crate) fn origin(&self) -> Option<u64> {
+        // The name of the stream, the place, and what was asked for.
+        let source = self.headers.get(STREAM_SOURCE)?;
+        source.as_str().split(' ').nth(1)?.parse().ok()
+    }
 }
 
 /// Messages in stream order.

@@ -14,7 +14,7 @@ fn at(secs: i64) -> Timestamp {
 const WAIT: i64 = (limits::PURGE_DELAY_SECS + limits::PURGE_STEP_SECS).cast_signed();
 
 fn taken(queue: &mut Queue, secs: i64) -> Option<u64> {
-    queue.take(at(secs)).map(|(_, _, step)| step.keep_from)
+    queue.take(at(secs)).map(|due| due.step.keep_from)
 }
 
 #[test]
@@ -79,8 +79,29 @@ fn a_failed_purge_comes_again_before_the_next() {
     let mut queue = Queue::default();
     assert!(queue.add(&place("a"), 1, at(0)));
     assert!(queue.add(&place("a"), 2, at(100)));
-    let (subject, stream, step) = queue.take(at(WAIT)).expect("due");
-    queue.put(&subject, &stream, step);
+    let due = queue.take(at(WAIT)).expect("due");
+    queue.put(due);
     assert_eq!(taken(&mut queue, WAIT), Some(1));
     assert_eq!(taken(&mut queue, WAIT + 100), Some(2));
+}
+
+#[test]
+fn what_waits_for_a_mailbox_that_moves_is_forgotten() {
+    let here = place("a");
+    let moved = Place {
+        era: 1,
+        stream: "elsewhere".into(),
+        ..here.clone()
+    };
+    let mut queue = Queue::default();
+    assert!(queue.add(&here, 100, at(0)));
+    let tried = queue.take(at(WAIT)).expect("due");
+    assert!(queue.add(&here, 200, at(WAIT)));
+    assert!(queue.add(&moved, 3, at(WAIT)));
+    // A purge that failed, and a process that is late, do not bring places of the old stream back.
+    queue.put(tried);
+    assert!(queue.add(&here, 300, at(WAIT)));
+    let due = queue.take(at(3 * WAIT)).expect("due");
+    assert_eq!((&*due.stream, due.step.keep_from), ("elsewhere", 3));
+    assert!(queue.mailboxes.is_empty() && queue.order.is_empty());
 }

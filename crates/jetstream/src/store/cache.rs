@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use aip_relay::mailbox::MailboxId;
+use aip_relay::mailbox::{MailboxId, StoreError};
 
 use crate::limits;
 use crate::mailbox::Mailbox;
@@ -32,21 +32,41 @@ impl Cache {
         }
     }
 
-    /// The mailbox, remembered or new. There is one object of each at any time.
+    /// The mailbox, remembered or new. There is one object of each at any time; a new one when its shard has moved.
     pub(crate) fn get(&self, id: &MailboxId) -> Arc<Mailbox> {
         let mut kept = self.kept();
-        if let Some(mailbox) = kept.young.get(id) {
+        let here = |mailbox: &Arc<Mailbox>| self.room.layout.holds(&mailbox.place);
+        if let Some(mailbox) = kept.young.get(id).filter(|mailbox| here(mailbox)) {
             return Arc::clone(mailbox);
         }
         let mailbox = kept
             .old
             .remove(id)
+            .filter(here)
             .unwrap_or_else(|| Arc::new(Mailbox::new(*id, Arc::clone(&self.room))));
         if kept.young.len() >= limits::MAILBOXES_KEPT_MAX {
             kept.grow_old();
         }
         kept.young.insert(*id, Arc::clone(&mailbox));
         mailbox
+    }
+
+    /// Asks the mailbox; once more when it has moved, so that nothing was done.
+    pub(crate) async fn ask<T, F>(
+        &self,
+        id: &MailboxId,
+        call: impl Fn(Arc<Mailbox>) -> F + Send,
+    ) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, StoreError>> + Send,
+    {
+        let mailbox = self.get(id);
+        match call(Arc::clone(&mailbox)).await {
+            Err(StoreError::Unavailable(_)) if !self.room.layout.holds(&mailbox.place) => {
+                call(self.get(id)).await
+            }
+            outcome => outcome,
+        }
     }
 
     fn kept(&self) -> MutexGuard<'_, Generations> {

@@ -1,5 +1,6 @@
 //! What the sweep needs of the mailboxes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use aip_protocol::time::Timestamp;
@@ -9,7 +10,7 @@ use async_trait::async_trait;
 
 use super::cache::Cache;
 use crate::entry::{DeadEntry, Entry};
-use crate::mailbox::Change;
+use crate::mailbox::{Change, Mailbox};
 use crate::nats::Stored;
 use crate::sweep::{End, Mortal};
 
@@ -40,14 +41,18 @@ impl Mortal for Cache {
         seqs: &[u64],
         now: Timestamp,
     ) -> Result<Vec<Settled>, StoreError> {
-        let seqs = seqs.to_vec();
-        let expire = Change::Expire { seqs, now };
-        Ok(self.get(mailbox).change(expire).await?.settled)
+        let expire = |mailbox: Arc<Mailbox>| async move {
+            let seqs = seqs.to_vec();
+            mailbox.change(Change::Expire { seqs, now }).await
+        };
+        Ok(self.ask(mailbox, expire).await?.settled)
     }
 
     async fn drop_dead(&self, mailbox: &MailboxId, seqs: &[u64], now: Timestamp) -> Result<u64, StoreError> {
-        let seqs = seqs.to_vec();
-        let drop = Change::DropDead { seqs, now };
-        Ok(self.get(mailbox).change(drop).await?.dropped)
+        let drop = |mailbox: Arc<Mailbox>| async move {
+            let seqs = seqs.to_vec();
+            mailbox.change(Change::DropDead { seqs, now }).await
+        };
+        Ok(self.ask(mailbox, drop).await?.dropped)
     }
 }

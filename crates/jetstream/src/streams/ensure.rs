@@ -6,6 +6,7 @@ use async_nats::jetstream::stream::{Config, Info};
 
 use super::differences::{Difference, differences, mended};
 use crate::nats::Nats;
+use crate::shards::Spare;
 
 /// What to do with a stream that is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,8 +71,13 @@ pub(crate) async fn info(nats: &Nats, name: &str) -> Result<Option<Info>, Stream
     }
 }
 
-/// Makes the stream `wanted`, or checks it. Many processes may do so at the same time.
-pub(crate) async fn ensure(nats: &Nats, wanted: &Config, policy: Policy) -> Result<(), StreamError> {
+/// Makes the stream `wanted`, or checks it but for what is `spare`. Many processes may do so at the same time.
+pub(crate) async fn ensure(
+    nats: &Nats,
+    wanted: &Config,
+    spare: &Spare,
+    policy: Policy,
+) -> Result<(), StreamError> {
     let name = wanted.name.as_str();
     let found = match (info(nats, name).await?, policy.missing) {
         (Some(found), _) => found,
@@ -86,7 +92,7 @@ pub(crate) async fn ensure(nats: &Nats, wanted: &Config, policy: Policy) -> Resu
             },
         },
     };
-    let differences = differences(&found.config, wanted);
+    let differences = differences(&spare.apart_from(&found.config), &spare.apart_from(wanted));
     if differences.is_empty() {
         return Ok(());
     }

@@ -5,13 +5,14 @@
 //! which shard.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use aip_relay::mailbox::MailboxId;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::limits;
+use super::Held;
+use crate::shards::Moves;
 
 /// Domain separation of tokens.
 const TOKEN_TAG: &[u8] = b"aip mailbox token";
@@ -68,6 +69,21 @@ impl Names {
         format!("{}.meta.{what}", self.prefix)
     }
 
+    /// Matches the messages of all mailboxes of a shard.
+    pub(crate) fn shard_subject(&self, shard: u8) -> String {
+        format!("{}.mb.{shard:02x}.*", self.prefix)
+    }
+
+    /// A subject of the stream of mailboxes number `index` that belongs to no shard.
+    pub(crate) fn fence_subject(&self, index: u16) -> String {
+        format!("{}{index}", self.fence_prefix())
+    }
+
+    /// What all of those begin with.
+    pub(crate) fn fence_prefix(&self) -> String {
+        format!("{}.fence.", self.prefix)
+    }
+
     fn stream(&self, what: &str) -> String {
         format!("{}_{what}", self.capitals)
     }
@@ -88,9 +104,12 @@ impl fmt::Display for Token {
     }
 }
 
-/// Where a mailbox lies. Made once per mailbox; clones share the text.
+/// Where a mailbox lies. Made once per mailbox and era; clones share the text.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
+    pub(crate) shard: u8,
+    /// Which of the shard's stays in its streams it is: places in the stream mean something only within one.
+    pub(crate) era: u64,
     /// The stream of its messages.
     pub(crate) stream: Arc<str>,
     pub(crate) token: Token,
@@ -105,8 +124,8 @@ pub(crate) struct Place {
 pub(crate) struct Layout {
     pub(crate) names: Names,
     secret: [u8; 32],
-    /// The stream of each shard.
-    shards: Vec<Arc<str>>,
+    /// Which stream holds which shard, as last heard.
+    held: RwLock<Arc<Held>>,
     pub(crate) cursors: Arc<str>,
     pub(crate) dead: Arc<str>,
     pub(crate) statuses: Arc<str>,
@@ -123,14 +142,11 @@ impl fmt::Debug for Layout {
 }
 
 impl Layout {
-    /// `shards` tells the number of the stream for each of the [`limits::SHARDS`] shards; a missing one is 0.
+    /// `shards` tells the number of the stream for each shard, none of which was ever moved; a missing one is 0.
     pub(crate) fn new(names: Names, secret: [u8; 32], shards: &[u16]) -> Self {
-        let streams = (0..limits::SHARDS)
-            .map(|shard| names.mailboxes(shards.get(shard).copied().unwrap_or(0)).into())
-            .collect();
         Self {
             secret,
-            shards: streams,
+            held: RwLock::new(Arc::new(Held::new(&names, shards, &Moves::default()))),
             cursors: names.cursors().into(),
             dead: names.dead().into(),
             statuses: names.statuses().into(),
@@ -144,8 +160,11 @@ impl Layout {
         let (shard, token) = self.token(mailbox);
         let prefix = self.names.prefix();
         let subject = |what: &str| format!("{prefix}.{what}.{shard:02x}.{token}").into();
+        let held = self.held();
         Place {
-            stream: self.stream_of(shard),
+            shard,
+            era: held.era(shard),
+            stream: held.stream(shard),
             entry_subject: subject("mb"),
             cursor_subject: subject("cur"),
             dead_subject: subject("dlq"),
@@ -154,19 +173,31 @@ impl Layout {
         }
     }
 
-    /// The stream that holds `shard`.
-    pub(crate) fn stream_of(&self, shard: u8) -> Arc<str> {
-        // There is one for every byte; the first stands in for what cannot be missing.
-        let first = || self.shards.first().cloned().unwrap_or_else(|| "".into());
-        self.shards.get(usize::from(shard)).cloned().unwrap_or_else(first)
+    /// Which stream holds which shard, as far as this process has heard.
+    pub(crate) fn held(&self) -> Arc<Held> {
+        // It is replaced as a whole.
+        Arc::clone(&self.held.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether the mailbox at `place` is still there, as far as this process has heard.
+    pub(crate) fn holds(&self, place: &Place) -> bool {
+        self.held().era(place.shard) == place.era
+    }
+
+    /// Takes note of what the store's record says; tells the shards that have moved since.
+    pub(crate) fn adopt(&self, shards: &[u16], moves: &Moves) -> Vec<u8> {
+        let new = Held::new(&self.names, shards, moves);
+        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        let moved = new.moved_since(&held);
+        if !moved.is_empty() {
+            *held = Arc::new(new);
+        }
+        moved
     }
 
     /// All streams of mailboxes, each once.
     pub(crate) fn mailbox_streams(&self) -> Vec<Arc<str>> {
-        let mut streams = self.shards.clone();
-        streams.sort_unstable();
-        streams.dedup();
-        streams
+        self.held().streams()
     }
 
     /// A keyed hash with the store's secret, under a tag of its own.

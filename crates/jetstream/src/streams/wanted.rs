@@ -55,12 +55,13 @@ fn message_bytes_max(options: &Options) -> i32 {
     .unwrap_or(i32::MAX)
 }
 
-fn mailboxes(names: &Names, options: &Options, number: u16, shards: &[u16]) -> Config {
+/// The stream of mailboxes number `number`, with the shards that `shards` gives it.
+pub(crate) fn mailboxes(names: &Names, options: &Options, number: u16, shards: &[u16]) -> Config {
     let prefix = names.prefix();
-    let subjects = (0_usize..)
+    let subjects = (0_u8..=u8::MAX)
         .zip(shards)
         .filter(|(_, stream)| **stream == number)
-        .map(|(shard, _)| format!("{prefix}.mb.{shard:02x}.*"))
+        .map(|(shard, _)| names.shard_subject(shard))
         .collect();
     Config {
         discard: DiscardPolicy::New,

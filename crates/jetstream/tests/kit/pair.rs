@@ -18,7 +18,7 @@ use uuid::Uuid;
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Pair {
-    stores: [JetStreamMailboxes; 2],
+    pub(crate) stores: [JetStreamMailboxes; 2],
     calls: AtomicUsize,
 }
 

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use aip_jetstream::{Fresh, JetStreamMailboxes, LocalWindow, Options, Parts};
 use aip_protocol::time::Timestamp;
 use aip_relay::dedup::{DedupWindow, Remember, Seen, Unshared};
-use aip_relay::mailbox::memory::MemoryMailboxes;
 use aip_relay::mailbox::{Epoch, Health, StoreError, StoreStats, Swept, Upkeep};
 use async_trait::async_trait;
 
@@ -42,17 +41,14 @@ pub(crate) fn parts(window: Arc<dyn LocalWindow>) -> Parts {
     }
 }
 
-/// A process whose window is in memory.
-pub(crate) async fn open(options: Options) -> JetStreamMailboxes {
-    let window = MemoryMailboxes::new(Epoch::from_random(1));
-    JetStreamMailboxes::open(options, parts(Arc::new(window)))
-        .await
-        .unwrap()
+/// When the clocks of tests begin.
+pub(crate) fn start() -> Timestamp {
+    Timestamp::parse("2026-11-29T20:15:30Z").unwrap()
 }
 
 /// A process that remembers nothing: all it knows is what the streams tell.
 pub(crate) async fn open_forgetful(options: Options) -> JetStreamMailboxes {
-    JetStreamMailboxes::open(options, parts(Arc::new(Forgetful)))
+    JetStreamMailboxes::open(options, parts(Arc::new(Forgetful)), start())
         .await
         .unwrap()
 }

@@ -1,6 +1,6 @@
-//! Which process sweeps: a record that its holder renews.
+//! Whose turn it is, to sweep or to move shards: a record that its holder renews.
 //!
-//! Two at the same time (clocks apart, a long pause) do no harm, they only do the same work.
+//! Clocks may be apart and pauses long, so there may be two for a while: that must do no harm.
 
 use std::time::Duration;
 
@@ -10,10 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits;
 use crate::nats::{Nats, Published, expecting};
-use crate::streams::Layout;
-
-/// The record's name among those of the store.
-const SWEEPER: &str = "sweeper";
+use crate::streams::Names;
 
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,9 +19,9 @@ struct Held {
     until_millis: i64,
 }
 
-/// The lease as this process knows it.
+/// A lease as this process knows it.
 #[derive(Debug)]
-pub(super) struct Lease {
+pub(crate) struct Lease {
     nats: Nats,
     stream: String,
     subject: String,
@@ -33,18 +30,19 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    pub(super) fn new(nats: Nats, layout: &Layout, holder: u64) -> Self {
+    /// `what` is the record's name among those of the store; `holder` tells this process from all others.
+    pub(crate) fn new(nats: Nats, names: &Names, what: &str, holder: u64) -> Self {
         Self {
             nats,
-            stream: layout.names.meta(),
-            subject: layout.names.meta_subject(SWEEPER),
+            stream: names.meta(),
+            subject: names.meta_subject(what),
             holder,
             known: None,
         }
     }
 
     /// Whether it is ours at `now`; takes it if it is free, and renews it in good time.
-    pub(super) async fn hold(&mut self, now: Timestamp) -> Result<bool, StoreError> {
+    pub(crate) async fn hold(&mut self, now: Timestamp) -> Result<bool, StoreError> {
         let half = Duration::from_secs(limits::LEASE_SECS / 2);
         match self.known {
             Some(held) if held.holder == self.holder && held.until_millis > (now + half).unix_millis() => {
@@ -80,7 +78,7 @@ impl Lease {
     }
 
     /// Gives it back, if it is ours. Best effort.
-    pub(super) async fn release(&mut self) {
+    pub(crate) async fn release(&mut self) {
         if self.known.take().is_none_or(|held| held.holder != self.holder) {
             return;
         }
@@ -92,7 +90,7 @@ impl Lease {
             until_millis: 0,
         };
         if let Err(error) = self.write(stored.stream_seq, free).await {
-            tracing::debug!(%error, "the lease of the sweep is not given back");
+            tracing::debug!(%error, "a lease is not given back");
         }
     }
 
