@@ -48,10 +48,13 @@ pub struct TokenGrant {
 }
 
 /// What became of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenOutcome {
     /// The token is good.
-    Issued,
+    Issued {
+        /// The agent's tokens that went for it.
+        displaced: Vec<SecretHash>,
+    },
     /// The challenge was used before. Nothing changed.
     ChallengeSpent,
 }

@@ -58,7 +58,8 @@ impl State {
         }
     }
 
-    fn drop_oldest_tokens(&mut self, name: &Name) {
+    /// Says which went.
+    fn drop_oldest_tokens(&mut self, name: &Name) -> Vec<SecretHash> {
         let mut own: Vec<_> = self
             .tokens
             .iter()
@@ -66,9 +67,11 @@ impl State {
             .map(|(hash, t)| (t.issued_at, *hash))
             .collect();
         own.sort_unstable_by(|a, b| b.cmp(a));
-        for (_, hash) in own.into_iter().skip(TOKENS_PER_AGENT_MAX as usize) {
-            self.tokens.remove(&hash);
-        }
+        let too_many = own.into_iter().skip(TOKENS_PER_AGENT_MAX as usize);
+        too_many
+            .map(|(_, hash)| hash)
+            .inspect(|hash| drop(self.tokens.remove(hash)))
+            .collect()
     }
 }
 
@@ -196,8 +199,8 @@ impl Grants for MemoryStore {
         state.spent.insert(grant.challenge, grant.challenge_kept_until);
         let name = grant.record.name.clone();
         state.tokens.insert(grant.token, grant.record);
-        state.drop_oldest_tokens(&name);
-        Ok(TokenOutcome::Issued)
+        let displaced = state.drop_oldest_tokens(&name);
+        Ok(TokenOutcome::Issued { displaced })
     }
 
     async fn find_token(&self, hash: &SecretHash) -> Result<Option<TokenRecord>, StoreError> {

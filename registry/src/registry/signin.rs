@@ -8,10 +8,11 @@ use aip_protocol::error::{ErrorCode, Refusal};
 use aip_protocol::name::Did;
 use aip_protocol::signature::{Signature, Tag, verify};
 use aip_protocol::time::Timestamp;
+use moka::ops::compute::{CompResult, Op};
 
 use super::{Challenge, Registry, SocketChallenge};
 use crate::agent::{Agent, Standing};
-use crate::error::{RegistryError, refuse};
+use crate::error::{RegistryError, StoreError, refuse};
 use crate::grants::{TokenGrant, TokenOutcome, TokenRecord};
 use crate::limits::{KID_CHARS_MAX, SECRET_CHARS_MAX, SPENT_CHALLENGE_KEEP_SECS};
 use crate::secret::SecretHash;
@@ -95,7 +96,12 @@ impl Registry {
             },
         };
         match self.grants.issue_token(grant).await? {
-            TokenOutcome::Issued => Ok(IssuedToken { token, expires_at }),
+            TokenOutcome::Issued { displaced } => {
+                for hash in displaced {
+                    self.forget_token(&hash).await;
+                }
+                Ok(IssuedToken { token, expires_at })
+            }
             TokenOutcome::ChallengeSpent => Err(challenge_invalid()),
         }
     }
@@ -138,11 +144,27 @@ impl Registry {
         if let Some(record) = self.tokens.get(&hash).await {
             return Ok(Some(record));
         }
-        let record = self.grants.find_token(&hash).await?;
-        if let Some(record) = &record {
-            self.tokens.insert(hash, record.clone()).await;
-        }
-        Ok(record)
+        let load = |_| async {
+            let found = self.grants.find_token(&hash).await?;
+            Ok::<_, StoreError>(found.map_or(Op::Nop, Op::Put))
+        };
+        Ok(
+            match self.tokens.entry_by_ref(&hash).and_try_compute_with(load).await? {
+                CompResult::Inserted(entry)
+                | CompResult::ReplacedWith(entry)
+                | CompResult::Unchanged(entry) => Some(entry.into_value()),
+                CompResult::StillNone(_) | CompResult::Removed(_) => None,
+            },
+        )
+    }
+
+    /// Forgets a token that is gone, after a look-up that is under way: one that began before it went would otherwise
+    /// put it back.
+    async fn forget_token(&self, hash: &SecretHash) {
+        self.tokens
+            .entry_by_ref(hash)
+            .and_compute_with(|_| std::future::ready(Op::Remove))
+            .await;
     }
 
     /// The signature covers this hub's domain, so an answer given to another hub is worth nothing.

@@ -57,7 +57,7 @@ pub(super) const ADD_TOKEN: &str =
     "INSERT INTO tokens (hash, name, kid, issued_at_ms, expires_at_ms) VALUES ($1, $2, $3, $4, $5)";
 
 pub(super) const DROP_OLDEST_TOKENS: &str = "DELETE FROM tokens WHERE name = $1 AND hash NOT IN \
-     (SELECT hash FROM tokens WHERE name = $1 ORDER BY issued_at_ms DESC, hash DESC LIMIT $2)";
+     (SELECT hash FROM tokens WHERE name = $1 ORDER BY issued_at_ms DESC, hash DESC LIMIT $2) RETURNING hash";
 
 pub(super) const FIND_TOKEN: &str =
     "SELECT hash, name, kid, issued_at_ms, expires_at_ms FROM tokens WHERE hash = $1";

@@ -195,8 +195,12 @@ impl Write for TokenGrant {
         let drop_oldest = sqlx::query(statements::DROP_OLDEST_TOKENS)
             .bind(self.record.name.as_str())
             .bind(i64::from(TOKENS_PER_AGENT_MAX));
-        drop_oldest.execute(conn).await?;
-        Ok(TokenOutcome::Issued)
+        let gone = drop_oldest.fetch_all(conn).await?;
+        let mut displaced = Vec::with_capacity(gone.len());
+        for row in &gone {
+            displaced.extend(SecretHash::from_hex(&row.try_get::<String, _>("hash")?));
+        }
+        Ok(TokenOutcome::Issued { displaced })
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use aip_protocol::error::ErrorCode;
 use aip_protocol::name::Did;
 use aip_protocol::signature::{Signature, Tag, sign};
+use aip_registry::limits::TOKENS_PER_AGENT_MAX;
 use aip_registry::{RegistryConfig, Standing};
 
 use super::code;
@@ -316,4 +317,25 @@ async fn secrets_do_not_show() {
         !shown.contains(&issued.token) && !shown.contains(&invite.code),
         "{shown}"
     );
+}
+
+/// The cache of tokens does not keep one that has gone for a newer one.
+#[tokio::test]
+async fn a_displaced_token_ends_at_once() {
+    let hub = Hub::open();
+    let alice = hub.agent("alice").await;
+    let whose = async |token: &str| hub.registry.authenticate(token).await.expect("answered");
+    let mut tokens = Vec::new();
+    for _ in 0..TOKENS_PER_AGENT_MAX {
+        tokens.push(hub.token(&alice).await);
+        hub.clock.advance(Duration::from_millis(1));
+    }
+    for token in &tokens {
+        assert_eq!(whose(token).await.as_ref(), Some(&alice.did));
+    }
+    let newest = hub.token(&alice).await;
+    assert_eq!(whose(&tokens[0]).await, None);
+    for token in [&tokens[1], &newest] {
+        assert_eq!(whose(token).await.as_ref(), Some(&alice.did));
+    }
 }
