@@ -344,6 +344,9 @@ impl Inside {
     }
 }
 
+#[cfg(test)]
+mod tests;
+
 /// Locks, whatever happened to an earlier holder: the machine has no half-done steps to protect.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

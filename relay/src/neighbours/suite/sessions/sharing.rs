@@ -64,7 +64,7 @@ impl Dice {
     }
 }
 
-/// One worker: takes messages and acks them, gives some back, leaves now and then.
+/// One worker: takes messages and keeps some in hand, acks most, gives some back, leaves now and then.
 async fn work(town: &Town, book: &Book, process: usize, session: u64, count: usize) {
     let mut dice = Dice(session * 7_919 + 1);
     let mut life = 0;
@@ -73,34 +73,40 @@ async fn work(town: &Town, book: &Book, process: usize, session: u64, count: usi
         (town.join(process, "bob", session, true, 8).await, session)
     };
     let (mut link, mut name) = join(life).await;
+    let mut mine = Vec::new();
     while !book.is_done(count) {
-        // The others may have all that is left.
-        let Ok(output) = timeout(Duration::from_millis(20), link.next()).await else {
-            continue;
-        };
-        match output {
-            Output::Message(item) => {
+        match timeout(Duration::from_millis(5), link.next()).await {
+            Ok(Output::Message(item)) => {
                 book.receive(item.seq, name);
-                match dice.roll(10) {
-                    0 => {
-                        book.drop_all(name);
-                        link.settle().await;
-                        drop(link);
-                        life += 1;
-                        (link, name) = join(life).await;
-                    }
-                    1 => {
-                        book.open().held.remove(&item.seq);
-                        link.nak("e1".to_owned(), item.seq, Duration::ZERO);
-                    }
-                    _ => {
-                        book.ack(item.seq);
-                        link.ack("e1".to_owned(), 0, vec![item.seq]);
-                    }
-                }
+                mine.push(item.seq);
             }
-            Output::Acked(_) => {}
-            other => panic!("{other:?}"),
+            Ok(Output::Acked(_)) => {}
+            Ok(other) => panic!("{other:?}"),
+            // The others may have all that is left.
+            Err(_nothing) if mine.is_empty() => continue,
+            Err(_nothing) => {}
+        }
+        if mine.is_empty() || dice.roll(3) > 0 {
+            continue;
+        }
+        let seq = mine.swap_remove(usize::try_from(dice.roll(mine.len() as u64)).unwrap());
+        match dice.roll(12) {
+            0 => {
+                book.drop_all(name);
+                mine.clear();
+                link.settle().await;
+                drop(link);
+                life += 1;
+                (link, name) = join(life).await;
+            }
+            1 | 2 => {
+                book.open().held.remove(&seq);
+                link.nak("e1".to_owned(), seq, Duration::ZERO);
+            }
+            _ => {
+                book.ack(seq);
+                link.ack("e1".to_owned(), 0, vec![seq]);
+            }
         }
     }
     link.settle().await;
