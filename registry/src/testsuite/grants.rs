@@ -192,7 +192,9 @@ pub async fn a_token_is_found_by_its_hash<S: Store>(store: Arc<S>) {
     let grant = token("alice", "challenge", "token", 0);
     assert_eq!(
         store.issue_token(grant.clone()).await.unwrap(),
-        TokenOutcome::Issued { displaced: Vec::new() }
+        TokenOutcome::Issued {
+            displaced: Vec::new()
+        }
     );
     assert_eq!(
         store.find_token(&SecretHash::of("token")).await.unwrap(),
@@ -218,7 +220,9 @@ pub async fn a_challenge_is_spent_once<S: Store>(store: Arc<S>) {
             .issue_token(token("alice", "another", "third", 2))
             .await
             .unwrap(),
-        TokenOutcome::Issued { displaced: Vec::new() }
+        TokenOutcome::Issued {
+            displaced: Vec::new()
+        }
     );
     assert_eq!(store.counts().await.unwrap().tokens, 2);
 }
@@ -236,7 +240,13 @@ pub async fn one_of_many_spends_a_challenge<S: Store>(store: Arc<S>) {
         });
     }
     let outcomes = callers.join_all().await;
-    assert_eq!(outcomes.iter().filter(|o| matches!(o, TokenOutcome::Issued { .. })).count(), 1);
+    assert_eq!(
+        outcomes
+            .iter()
+            .filter(|o| matches!(o, TokenOutcome::Issued { .. }))
+            .count(),
+        1
+    );
     assert_eq!(store.counts().await.unwrap().tokens, 1);
 }
 
