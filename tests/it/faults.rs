@@ -29,8 +29,8 @@ pub(crate) const ROOMY: &str = r#"
 [relay]
 sender_messages_per_sec = 1_000_000
 sender_burst_messages = 1_000_000
-mailbox_messages_max = 1_000_000
-mailbox_messages_per_sender_max = 1_000_000
+mailbox_messages_max = 25_000
+mailbox_messages_per_sender_max = 25_000
 mailbox_bytes_max = 4_294_967_296
 disk_used_percent_max = 0
 disk_free_bytes_min = 0

@@ -1,5 +1,6 @@
 //! What the rooms count themselves, read when somebody asks: the relay, its store, who is connected, who exists.
 
+use aip_protocol::time::Timestamp;
 use aip_registry::directory::Counts;
 use aip_relay::mailbox::{Health, StoreStats};
 use aip_relay::presence::PresenceCounts;
@@ -17,6 +18,7 @@ use crate::app::App;
 /// Two metrics of one name, which is a bug.
 pub(crate) fn gather(app: &App, counts: Option<Counts>) -> Result<Vec<MetricFamily>, prometheus::Error> {
     let families = Families::new();
+    families.time(app.clock.now())?;
     families.relay(app.relay.stats())?;
     families.store(&app.store.stats())?;
     families.health(&app.store.health())?;
@@ -34,6 +36,12 @@ pub(crate) fn gather(app: &App, counts: Option<Counts>) -> Result<Vec<MetricFami
 }
 
 impl Families {
+    /// Beside the time of the reading it shows a machine whose clock is wrong.
+    fn time(&self, now: Timestamp) -> Result<(), prometheus::Error> {
+        let secs = u64::try_from(now.unix_millis() / 1_000).unwrap_or_default();
+        self.gauge("aip_time_seconds", "The hub's time, in seconds since 1970", secs)
+    }
+
     fn relay(&self, stats: &RelayStats) -> Result<(), prometheus::Error> {
         self.counter(
             "aip_relay_stored_total",

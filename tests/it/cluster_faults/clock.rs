@@ -3,16 +3,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use aip_client::{Draft, SentStatus};
+use aip_client::protocol::clock::Clock as _;
+use aip_client::{Draft, SentStatus, SystemClock};
 use aip_tests::clients::{agent, builder, handle};
 use aip_tests::cluster::{Cluster, Engines};
-use aip_tests::{Skip, rounds_of};
+use aip_tests::{Skip, TestHub, rounds_of};
 use anyhow::{Result, ensure};
 use tempfile::TempDir;
 
 use super::ground::Ground;
 use super::{engines, hurt};
-use crate::faults::ROOMY;
+use crate::faults::{ROOMY, until};
 use crate::faults::clock::{assert_out_of_window, off_as_in, off_by};
 
 /// Who is off, and by how many seconds. Each error has a process of its own: time does not go back in one that was ahead.
@@ -71,6 +72,9 @@ async fn the_clock_of_one_process_jumps() -> Result<()> {
         for (process, seconds) in ERRORS {
             ground.goes_on().await;
             machines.set(process, seconds)?;
+            if seconds > 0 {
+                shows(ground.cluster.hub(process), seconds).await;
+            }
             ground.goes_on().await;
             // Wrong clocks hinder nobody: it works while the fault lasts.
             ground.recovers().await?;
@@ -82,6 +86,17 @@ async fn the_clock_of_one_process_jumps() -> Result<()> {
     hurt(|| ground.cluster.hub_mut(0).restart());
     ground.recovers().await?;
     ground.judge(&["aip_relay_stored_total"]).await
+}
+
+/// The process tells a time that is ahead by so many seconds.
+async fn shows(hub: &TestHub, seconds: i64) {
+    until("the metrics show a clock that is ahead", || async {
+        let time = hub.metric("aip_time_seconds").await.unwrap_or_default();
+        // Not the whole error: the reading takes its time.
+        let at_least = SystemClock.now().unix_millis() / 1_000 + seconds * 9 / 10;
+        time > u32::try_from(at_least).map_or(f64::INFINITY, f64::from)
+    })
+    .await;
 }
 
 /// Beyond what the window leaves open, from the first moment of the hub: refused with both clocks in the answer, taken by

@@ -14,11 +14,15 @@ use rand::rngs::StdRng;
 
 use super::RECOVERED_WITHIN;
 use super::probe::Probe;
-use crate::faults::load::Load;
+use crate::faults::load::{Load, Pace};
 use crate::faults::{ROOMY, assert_good};
 
-/// Between two sendings of a sender, at most: two cores are for the fault, not for the load.
-const REST: Duration = Duration::from_millis(40);
+/// Slow: two cores are for the fault, not for the load; and a new life may have to wait until it is known everywhere that
+/// the one before has ended.
+const PACE: Pace = Pace {
+    rest: Duration::from_millis(40),
+    life: Duration::from_secs(3),
+};
 /// Events before a fault, at most.
 const EVENTS_MAX: usize = 120;
 /// Between two looks at a hub that is to recover.
@@ -52,7 +56,7 @@ impl Ground {
         let cluster = super::hurt(|| Cluster::by_ways(ways, ROOMY));
         let balancer = Balancer::before(cluster.hubs()).await;
         let home = cluster.home(&balancer.url());
-        let load = Load::paced(home.clone(), seed, REST).await?;
+        let load = Load::paced(home.clone(), seed, PACE).await?;
         let mut probe = Probe::new(&cluster, &home).await?;
         tokio::time::timeout(RECOVERED_WITHIN, probe.round_trip())
             .await

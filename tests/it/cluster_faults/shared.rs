@@ -33,7 +33,7 @@ async fn redis_is_killed_and_started_again() -> Result<()> {
         ground.recovers().await?;
     }
     ground
-        .judge(&["aip_redis_reconnects_total", "aip_redis_fallbacks_total"])
+        .judge(&["aip_redis_reconnects_total", "aip_redis_rate_fallbacks_total"])
         .await
 }
 
@@ -48,5 +48,5 @@ async fn redis_stands_still() -> Result<()> {
         hurt(|| redis.resume());
         ground.recovers().await?;
     }
-    ground.judge(&["aip_redis_fallbacks_total"]).await
+    ground.judge(&["aip_redis_timeouts_total", "aip_redis_rate_fallbacks_total"]).await
 }

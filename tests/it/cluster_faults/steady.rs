@@ -9,6 +9,7 @@ use aip_client::inbox::MemoryInbox;
 use aip_client::{Client, Draft, ListenOptions, Listener, SessionState};
 use aip_tests::clients::{Home, QUICK, agent, handle};
 use anyhow::{Context, Result, ensure};
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -16,6 +17,8 @@ use crate::faults::{DEADLINE, until};
 
 /// Agents that send; each has the same number of recipients.
 const SENDERS: usize = 4;
+/// Recipients that are made at the same time.
+const AT_ONCE: usize = 8;
 
 /// Pairs of agents at work.
 pub(super) struct Steady {
@@ -48,11 +51,12 @@ impl Steady {
         for n in 0..SENDERS {
             senders.push(agent(home, &format!("steadily-{n}")).await?);
         }
-        let mut pairs = JoinSet::new();
-        for (n, sender) in senders.iter().cycle().take(recipients).enumerate() {
-            let pair = Pair::new(home, n, sender.clone(), Arc::clone(&messages)).await?;
-            pairs.spawn(pair.work(rest, stopped.clone()));
-        }
+        let made = senders.iter().cycle().take(recipients).enumerate();
+        let made = made.map(|(n, sender)| Pair::new(home, n, sender.clone(), Arc::clone(&messages)));
+        let made: Vec<Pair> = stream::iter(made).buffered(AT_ONCE).try_collect().await?;
+        // Nobody works before everybody is there.
+        let work = made.into_iter().map(|pair| pair.work(rest, stopped.clone()));
+        let pairs = work.collect();
         Ok(Self {
             pairs,
             stop,

@@ -31,12 +31,27 @@ const SENDERS: usize = 4;
 const RECIPIENTS: usize = 3;
 /// Older than any hub accepts.
 const STALE: Duration = Duration::from_mins(20);
-/// The longest life of a recipient.
-const LIFE_MILLIS_MAX: u64 = 1_000;
 /// Messages in flight to a recipient: few, so that those that are not reached in a life are not offered in vain.
 const CREDIT: u32 = 8;
 /// The longest time that a message is in hand before its effect.
 const IN_HAND_MICROS_MAX: u64 = 2_000;
+
+/// How fast agents work.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    /// A sender's rest between two sendings, at most.
+    pub(crate) rest: Duration,
+    /// The longest life of a recipient.
+    pub(crate) life: Duration,
+}
+
+impl Pace {
+    /// As fast as they can.
+    const FULL: Self = Self {
+        rest: Duration::ZERO,
+        life: Duration::from_secs(1),
+    };
+}
 
 /// Agents at work.
 pub(crate) struct Load {
@@ -52,11 +67,11 @@ pub(crate) struct Load {
 impl Load {
     /// Registers the agents and sets them to work, as fast as they can.
     pub(crate) async fn start(home: impl Into<Home>, seed: u64) -> Result<Self> {
-        Self::paced(home.into(), seed, Duration::ZERO).await
+        Self::paced(home.into(), seed, Pace::FULL).await
     }
 
-    /// The same with senders that rest so long between two sendings, at most.
-    pub(crate) async fn paced(home: Home, seed: u64, rest: Duration) -> Result<Self> {
+    /// The same at another pace.
+    pub(crate) async fn paced(home: Home, seed: u64, pace: Pace) -> Result<Self> {
         let (stop_sending, sending) = watch::channel(false);
         let (stop_receiving, receiving) = watch::channel(false);
         let history = History::default();
@@ -72,13 +87,18 @@ impl Load {
                 folder: folder(&home, name),
                 did,
                 history: history.clone(),
+                life: pace.life,
+                no_more: sending.clone(),
             };
             let (chance, stop) = (chance(seed.wrapping_add(100 + n)), receiving.clone());
             recipients.spawn_blocking(move || recipient.live_on(chance, &stop));
         }
         for n in 0..SENDERS {
             let sender = Sender::new(&home, &format!("sender-{n}"), &names, history.clone()).await?;
-            let sender = Sender { rest, ..sender };
+            let sender = Sender {
+                rest: pace.rest,
+                ..sender
+            };
             senders.spawn(sender.send_on(chance(seed.wrapping_add(n as u64)), sending.clone()));
         }
         Ok(Self {
@@ -298,6 +318,9 @@ struct Recipient {
     folder: PathBuf,
     did: String,
     history: History,
+    life: Duration,
+    /// Nothing more is sent: the mailbox is to be emptied, in one life.
+    no_more: watch::Receiver<bool>,
 }
 
 impl Recipient {
@@ -305,7 +328,8 @@ impl Recipient {
     /// What its disk was writing at that moment is written.
     fn live_on(&self, mut chance: StdRng, stop: &watch::Receiver<bool>) -> Result<()> {
         while !*stop.borrow() {
-            let span = Duration::from_millis(chance.random_range(1..LIFE_MILLIS_MAX));
+            let span = self.life.mul_f64(chance.random());
+            let span = if *self.no_more.borrow() { DEADLINE } else { span };
             let runtime = Builder::new_multi_thread()
                 .worker_threads(1)
                 .enable_all()
