@@ -80,7 +80,7 @@ impl BodyPace {
 /// # Errors
 /// 415 `encoding_unsupported` for a `Content-Encoding`, 413 with the limit's code, 400 `json_invalid` for a body that
 /// ends early, is not well-formed chunks, or is too slow, and 429 `rate_limited` where the bodies of other requests have
-/// all the room.
+/// all the room, or all that the network address may have of it.
 pub async fn read_body(
     app: &App,
     req: &HttpRequest,
@@ -92,7 +92,7 @@ pub async fn read_body(
         pace: app.body_pace(),
         began: Instant::now(),
         received: 0,
-        share: app.bodies.share(),
+        share: app.bodies.share(app.throttle.network(req)),
     };
     let refusal = match refused_by_head(req, limit) {
         Some(refusal) => refusal,
@@ -218,7 +218,8 @@ impl Reader {
         if self.share.grow_to(self.received) {
             return Ok(());
         }
-        let detail = "Too many large bodies are on their way to this hub. Wait for the time in Retry-After.";
+        let detail = "Too many large bodies are on their way to this hub, or come from your network address. Wait for \
+                      the time in Retry-After.";
         let refusal = Refusal::new(ErrorCode::RateLimited, detail).retry_after(UNAVAILABLE_RETRY_SECS);
         Err(ApiError::from(refusal).closing())
     }
@@ -285,13 +286,14 @@ impl FromRequest for Caller {
         let req = req.clone();
         Box::pin(async move {
             let app = app.ok_or_else(|| ApiError::failed(ErrorCode::Internal, "no application state"))?;
-            app.throttle.admit_proof(&req)?;
+            let network = app.throttle.network(&req);
+            app.throttle.admit_proof(network)?;
             let did = match bearer(&req) {
                 Some(token) => app.registry.authenticate(token).await?,
                 None => None,
             };
             did.map(Self).ok_or_else(|| {
-                app.throttle.count_proof(&req, ErrorCode::TokenInvalid);
+                app.throttle.count_proof(network, ErrorCode::TokenInvalid);
                 let detail = "Send a valid token as `Authorization: Bearer …`; POST /api/v1/auth/challenge starts one.";
                 ApiError::refused(ErrorCode::TokenInvalid, detail)
             })

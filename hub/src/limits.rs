@@ -6,6 +6,9 @@ pub const DRAINED_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Bytes of the bodies of all requests together, or four of the largest body, if that is more.
 pub const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
 
+/// Parts of the room for bodies of which one network address may hold one, or two of the largest body, if that is more.
+pub const BODIES_PARTS: usize = 8;
+
 /// Bytes of each body that do not count towards [`BODIES_BYTES_MAX`].
 pub const BODY_FREE_BYTES: usize = 16 * 1024;
 
@@ -35,6 +38,9 @@ pub const WRITE_BUFFER_BYTES: usize = 64 * 1024;
 /// Sockets that have not signed in yet, at a time; further ones are refused.
 pub const NEWCOMERS_MAX: usize = 1_024;
 
+/// Of them, those of one network address.
+pub const NEWCOMERS_PER_NETWORK_MAX: usize = 128;
+
 /// Bytes that a socket may send before it has signed in: an `auth` frame, and what an eager agent sends right after.
 pub const NEWCOMER_BYTES_MAX: u64 = 128 * 1024;
 
@@ -58,6 +64,9 @@ pub const SETTLE_SECS: u64 = 5;
 
 /// Time after which it is looked at again whether a signed-in agent is still good, in seconds.
 pub const PROOF_RECHECK_SECS: u64 = 60;
+
+/// Time between two rounds in which sockets are pinged and looked at, in milliseconds.
+pub const ROUND_MILLIS: u64 = 250;
 
 /// Time between two comments that keep an event stream open, in seconds.
 pub const STREAM_KEEPALIVE_SECS: u64 = 15;

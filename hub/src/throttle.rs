@@ -1,5 +1,5 @@
 //! Limits per network address: for doors that a stranger can knock at without having signed anything, and for
-//! signatures and tokens that turn out not to be good.
+//! signatures and tokens that turn out not to be good; and what an address may hold of what all share ([`Holdings`]).
 //!
 //! Addresses fall into a fixed number of buckets by a hash with a secret seed, so the memory is bounded however many
 //! addresses call, and nobody can choose whose bucket to share. A network (IPv6 /64) counts as one address, as one
@@ -23,7 +23,10 @@ use crate::error::ApiError;
 use crate::limits::THROTTLE_BUCKETS;
 use strikes::Strikes;
 
+mod holdings;
 mod strikes;
+
+pub use holdings::{Hold, Holdings};
 
 /// The header that a trusted proxy adds the caller's address to.
 const FORWARDED_FOR: &str = "x-forwarded-for";
@@ -37,6 +40,10 @@ pub enum Cost {
     Registration,
 }
 
+/// A network address, as far as limits tell one from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network(u64);
+
 /// The limits of all addresses. In development there are none.
 pub struct Throttle {
     requests: Option<Limit>,
@@ -44,6 +51,7 @@ pub struct Throttle {
     strikes: Option<Strikes>,
     seed: RandomState,
     proxies: Vec<IpNet>,
+    open: bool,
 }
 
 struct Limit {
@@ -88,7 +96,13 @@ impl Throttle {
             )),
             seed: RandomState::new(),
             proxies: http.trusted_proxies.clone(),
+            open,
         }
+    }
+
+    /// Where a request comes from; `None` in development, where nothing is limited by address.
+    pub fn network(&self, req: &HttpRequest) -> Option<Network> {
+        (!self.open).then(|| Network(self.bucket(req)))
     }
 
     /// Counts a request against its network address.
@@ -109,22 +123,22 @@ impl Throttle {
     ///
     /// # Errors
     /// 429 `rate_limited` with `Retry-After`.
-    pub fn admit_proof(&self, req: &HttpRequest) -> Result<(), ApiError> {
-        let Some(strikes) = &self.strikes else {
+    pub fn admit_proof(&self, network: Option<Network>) -> Result<(), ApiError> {
+        let (Some(strikes), Some(Network(bucket))) = (&self.strikes, network) else {
             return Ok(());
         };
         let detail = "Too many signatures or tokens from your network address were not good. Wait for the time in \
                       Retry-After.";
-        refuse(strikes.wait(self.bucket(req)), detail)
+        refuse(strikes.wait(bucket), detail)
     }
 
     /// Counts what came of a signature or a token against its network address, if it was a failure of authenticity
     /// (401).
-    pub fn count_proof(&self, req: &HttpRequest, code: ErrorCode) {
-        if let Some(strikes) = &self.strikes
+    pub fn count_proof(&self, network: Option<Network>, code: ErrorCode) {
+        if let (Some(strikes), Some(Network(bucket))) = (&self.strikes, network)
             && code.status() == StatusCode::UNAUTHORIZED.as_u16()
         {
-            strikes.count(self.bucket(req));
+            strikes.count(bucket);
         }
     }
 

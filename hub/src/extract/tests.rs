@@ -144,7 +144,7 @@ async fn row_83_the_bodies_of_all_requests_are_bounded_together() {
         "it is held as long as its bytes are"
     );
 
-    let mut others = app.bodies.share();
+    let mut others = app.bodies.share(None);
     assert!(others.grow_to(BODY_FREE_BYTES + BODIES_BYTES_MAX - 20));
     assert_eq!(
         read(&app, BODY_FREE_BYTES + 20).await,

@@ -85,7 +85,8 @@ async fn take(
     payload: web::Payload,
     door: &Door,
 ) -> Result<HttpResponse, ApiError> {
-    app.throttle.admit_proof(req)?;
+    let network = app.throttle.network(req);
+    app.throttle.admit_proof(network)?;
     let relay = &app.settings.relay;
     let limit = BodyLimit::new(relay.batch_bytes_max.max(relay.envelope_bytes_max));
     let body = read_typed(app, req, payload, limit, MEDIA_TYPES).await?;
@@ -93,7 +94,7 @@ async fn take(
         return many(app, req, body, door).await;
     }
     let submission = app.relay.submit(body, door).await;
-    let submission = submission.inspect_err(|error| app.throttle.count_proof(req, error.code()))?;
+    let submission = submission.inspect_err(|error| app.throttle.count_proof(network, error.code()))?;
     let status = StatusCode::from_u16(submission.status.http_status()).unwrap_or(StatusCode::ACCEPTED);
     Ok(HttpResponse::build(status).json(submission))
 }
@@ -117,7 +118,7 @@ fn answer(app: &App, req: &HttpRequest, item: BatchItem) -> ItemAnswer {
         Ok(submission) => return ItemAnswer::Sent(submission),
         Err(error) => ApiError::from(error),
     };
-    app.throttle.count_proof(req, error.code());
+    app.throttle.count_proof(app.throttle.network(req), error.code());
     if let (Some(id), Some(cause)) = (request_id(req), error.cause()) {
         app.failures.log(id, error.code().as_str(), cause);
     }

@@ -9,6 +9,7 @@ use aip_relay::limits::CREDIT_DEFAULT;
 use super::frame::Auth;
 use crate::app::App;
 use crate::error::ApiError;
+use crate::throttle::Network;
 
 /// What an agent has shown to sign in.
 #[derive(Debug)]
@@ -28,8 +29,19 @@ pub(super) struct SignedIn {
     pub(super) share: bool,
 }
 
-/// Takes the agent's answer; either way the challenge is spent.
-pub(super) async fn sign_in(app: &App, challenge: SocketChallenge, auth: Auth) -> Result<SignedIn, ApiError> {
+/// Takes the agent's answer; either way the challenge is spent. One that is not good counts against its `network`.
+pub(super) async fn sign_in(
+    app: &App,
+    network: Option<Network>,
+    challenge: SocketChallenge,
+    auth: Auth,
+) -> Result<SignedIn, ApiError> {
+    app.throttle.admit_proof(network)?;
+    let signed_in = check(app, challenge, auth).await;
+    signed_in.inspect_err(|error| app.throttle.count_proof(network, error.code()))
+}
+
+async fn check(app: &App, challenge: SocketChallenge, auth: Auth) -> Result<SignedIn, ApiError> {
     let credit = auth
         .credit
         .unwrap_or(CREDIT_DEFAULT)

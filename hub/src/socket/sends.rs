@@ -18,20 +18,24 @@ use crate::error::ApiError;
 use crate::limits::{SENDS_BYTES_MAX, SENDS_MAX};
 use crate::request_id::RequestId;
 use crate::routes::messages::refused;
+use crate::throttle::Network;
 
 /// The sends of one socket.
 pub(super) struct Sends {
     waiting: VecDeque<(String, Bytes)>,
     waiting_bytes: usize,
     running: Option<LocalBoxFuture<'static, Vec<String>>>,
+    network: Option<Network>,
 }
 
 impl Sends {
-    pub(super) fn new() -> Self {
+    /// None yet, of a socket from `network`.
+    pub(super) fn new(network: Option<Network>) -> Self {
         Self {
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             running: None,
+            network,
         }
     }
 
@@ -56,7 +60,13 @@ impl Sends {
         if self.running.is_none() && !self.waiting.is_empty() {
             self.waiting_bytes = 0;
             let batch = mem::take(&mut self.waiting);
-            self.running = Some(Box::pin(submit(app.clone(), door.clone(), id, batch)));
+            self.running = Some(Box::pin(submit(
+                app.clone(),
+                door.clone(),
+                id,
+                self.network,
+                batch,
+            )));
         }
         match &mut self.running {
             Some(running) => {
@@ -69,12 +79,25 @@ impl Sends {
     }
 }
 
-async fn submit(app: Data<App>, door: Door, id: RequestId, batch: VecDeque<(String, Bytes)>) -> Vec<String> {
+/// Signatures that are not good count against the network address, as they do over HTTP.
+async fn submit(
+    app: Data<App>,
+    door: Door,
+    id: RequestId,
+    network: Option<Network>,
+    batch: VecDeque<(String, Bytes)>,
+) -> Vec<String> {
     let references = batch.iter().map(|(reference, _)| reference);
+    if let Err(error) = app.throttle.admit_proof(network) {
+        app.metrics.erred(error.code().as_str());
+        return references
+            .map(|reference| frame::refusal(reference, error.refusal()))
+            .collect();
+    }
     match app.relay.submit_batch(array(&batch), &door).await {
         Ok(items) => references
             .zip(items)
-            .map(|(reference, item)| answer(&app, id, reference, item))
+            .map(|(reference, item)| answer(&app, id, network, reference, item))
             .collect(),
         Err(refusal) => references
             .map(|reference| frame::refusal(reference, &refusal))
@@ -93,7 +116,7 @@ fn array(batch: &VecDeque<(String, Bytes)>) -> Bytes {
     array.freeze()
 }
 
-fn answer(app: &App, id: RequestId, reference: &str, item: BatchItem) -> String {
+fn answer(app: &App, id: RequestId, network: Option<Network>, reference: &str, item: BatchItem) -> String {
     let members = match item.result {
         Ok(submission) => members_of(&submission),
         Err(error) => {
@@ -103,6 +126,7 @@ fn answer(app: &App, id: RequestId, reference: &str, item: BatchItem) -> String 
                 app.failures.log(id, error.code().as_str(), cause);
             }
             app.metrics.erred(error.code().as_str());
+            app.throttle.count_proof(network, error.code());
             let mut members: Map<String, Value> = refused(error.refusal());
             members.extend(
                 item.id

@@ -8,9 +8,9 @@ use aip_relay::admission::Door;
 use aip_relay::inbox::{Join, Link, Output};
 use aip_relay::limits::NAK_SECS_MAX;
 use bytes::Bytes;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
+use super::Place;
 use super::auth::{SignedIn, sign_in};
 use super::close::Ending;
 use super::frame::{self, Frame};
@@ -21,11 +21,18 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::limits::{PROOF_RECHECK_SECS, SETTLE_SECS};
 use crate::request_id::RequestId;
+use crate::throttle::Network;
 
-/// Serves one socket until it ends. `place` is held until the agent has signed in.
-pub async fn serve(app: Data<App>, mut wire: Box<Wire>, id: RequestId, place: OwnedSemaphorePermit) {
+/// Serves one socket, which comes from `network`, until it ends. `place` is held until the agent has signed in.
+pub async fn serve(
+    app: Data<App>,
+    mut wire: Box<Wire>,
+    id: RequestId,
+    network: Option<Network>,
+    place: Place,
+) {
     // Boxed: what is needed to begin is not kept by sockets that idle.
-    let ending = match Box::pin(begin(&app, &mut wire, id, place)).await {
+    let ending = match Box::pin(begin(&app, &mut wire, id, network, place)).await {
         Ok(mut socket) => {
             let ending = socket.run(&mut wire).await;
             Box::pin(socket.end(&mut wire, ending)).await;
@@ -42,11 +49,12 @@ async fn begin(
     app: &Data<App>,
     wire: &mut Wire,
     id: RequestId,
-    place: OwnedSemaphorePermit,
+    network: Option<Network>,
+    place: Place,
 ) -> Result<Box<Socket>, Ending> {
     let deadline = Instant::now() + Duration::from_secs(app.settings.receive.auth_timeout_secs);
     let signed_in = tokio::select! {
-        signed_in = timeout_at(deadline, greet(app, wire, id)) => signed_in.unwrap_or(Err(Ending::AuthTimeout))?,
+        signed_in = timeout_at(deadline, greet(app, wire, id, network)) => signed_in.unwrap_or(Err(Ending::AuthTimeout))?,
         () = app.stop.cancelled() => return Err(Ending::GoingAway),
     };
     drop(place);
@@ -76,7 +84,7 @@ async fn begin(
         door: Door::Socket(signed_in.did.clone()),
         signed_in,
         link,
-        sends: Sends::new(),
+        sends: Sends::new(network),
         pace: Pace::new(receive.frames_per_sec_max),
         silence: Duration::from_secs(receive.silence_timeout_secs),
         pinged_at: now,
@@ -85,7 +93,12 @@ async fn begin(
 }
 
 /// Sends the challenge and takes the answer.
-async fn greet(app: &App, wire: &mut Wire, id: RequestId) -> Result<SignedIn, Ending> {
+async fn greet(
+    app: &App,
+    wire: &mut Wire,
+    id: RequestId,
+    network: Option<Network>,
+) -> Result<SignedIn, Ending> {
     let challenge = app.registry.socket_challenge();
     wire.send(frame::challenge(challenge.text(), &app.domain, app.clock.now()))
         .await?;
@@ -95,7 +108,7 @@ async fn greet(app: &App, wire: &mut Wire, id: RequestId) -> Result<SignedIn, En
         }
     };
     let signed_in = match Frame::parse(&text).map_err(|_unreadable| Ending::BadFrame)? {
-        Frame::Auth(auth) => sign_in(app, challenge, auth).await,
+        Frame::Auth(auth) => sign_in(app, network, challenge, auth).await,
         _ => Err(ApiError::refused(
             ErrorCode::TokenInvalid,
             "Sign in first: the first frame is `auth`.",
@@ -154,6 +167,9 @@ impl Socket {
 
     /// What happens next. What the agent is owed goes first; its own frames wait while earlier ones have no effect yet.
     async fn turn(&mut self, wire: &mut Wire) -> Turn {
+        if let Some(output) = self.link.ready() {
+            return Turn::Out(output);
+        }
         let wake_at = self.wake_at(wire);
         let listens = self.sends.has_room() && !self.link.is_backlogged();
         tokio::select! {
@@ -230,7 +246,7 @@ impl Socket {
         let ping_at = wire.heard_at().max(self.pinged_at) + self.silence * 3 / 4;
         let end_at = wire.heard_at() + self.silence;
         let check_at = self.checked_at + Duration::from_secs(PROOF_RECHECK_SECS);
-        ping_at.min(end_at).min(check_at)
+        self.app.sockets.round_after(ping_at.min(end_at).min(check_at))
     }
 
     async fn on_time(&mut self, wire: &mut Wire) -> Result<(), Ending> {
@@ -242,11 +258,14 @@ impl Socket {
             }
             wire.excuse();
         }
-        if quiet >= self.silence * 3 / 4 && now.duration_since(self.pinged_at) >= self.silence * 3 / 4 {
+        let pings =
+            quiet >= self.silence * 3 / 4 && now.duration_since(self.pinged_at) >= self.silence * 3 / 4;
+        if pings {
             self.pinged_at = now;
             wire.ping().await?;
         }
-        if now.duration_since(self.checked_at) >= Duration::from_secs(PROOF_RECHECK_SECS) {
+        // With a ping too: the socket is awake for it anyway.
+        if pings || now.duration_since(self.checked_at) >= Duration::from_secs(PROOF_RECHECK_SECS) {
             self.checked_at = now;
             if !self.signed_in.holds(&self.app).await {
                 return Err(Ending::Unauthenticated);

@@ -55,7 +55,8 @@ pub async fn connect(
             "The hub is going away; connect again in a moment.",
         ));
     }
-    let place = app.sockets.newcomer()?;
+    let network = app.throttle.network(&req);
+    let place = app.sockets.newcomer(network)?;
     let frame_bytes_max = app.settings.receive.frame_bytes_max;
     let (payload, allowance) = watched(&req, payload, frame_bytes_max).await?;
     let (response, session, stream) = actix_ws::handle_with_protocols(&req, payload, &[SUBPROTOCOL])
@@ -65,7 +66,7 @@ pub async fn connect(
     let wire = Box::new(Wire::new(session, stream, frame_bytes_max, allowance));
     let id = request_id(&req).unwrap_or_else(|| app.request_ids.next());
     // The task ends with its connection, which the listener waits for when it stops.
-    rt::spawn(serve(app, wire, id, place));
+    rt::spawn(serve(app, wire, id, network, place));
     Ok(response)
 }
 

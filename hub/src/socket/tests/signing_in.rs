@@ -1,6 +1,10 @@
 //! Who gets a session, and who keeps it.
 
+use actix_web::test::TestRequest;
+use aip_protocol::error::ErrorCode;
+
 use super::*;
+use crate::limits::{NEWCOMERS_MAX, NEWCOMERS_PER_NETWORK_MAX};
 
 #[actix_web::test]
 async fn a_token_opens_a_session_too() {
@@ -127,10 +131,103 @@ async fn a_handshake_needs_the_subprotocol_and_a_listed_origin() {
 #[actix_web::test]
 async fn sockets_that_have_not_signed_in_are_bounded() {
     let sockets = crate::socket::Sockets::new(1);
-    let held: Vec<_> = (0..crate::limits::NEWCOMERS_MAX)
-        .map(|_| sockets.newcomer().unwrap())
+    let held: Vec<_> = (0..NEWCOMERS_MAX)
+        .map(|_| sockets.newcomer(None).unwrap())
         .collect();
-    assert_eq!(sockets.newcomer().unwrap_err().status(), 429);
+    assert_eq!(sockets.newcomer(None).unwrap_err().status(), 429);
     drop(held);
-    assert!(sockets.newcomer().is_ok());
+    assert!(sockets.newcomer(None).is_ok());
+}
+
+/// A hub as in production, which limits by address.
+fn guarded() -> Bed {
+    Bed::with(|settings| {
+        settings.hub.development = false;
+        settings.http.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
+        (settings.http.requests_per_sec, settings.http.request_burst) = (1, 3);
+    })
+}
+
+#[actix_web::test]
+async fn one_address_does_not_take_all_places_to_sign_in() {
+    let app = &guarded().hub.hub.app;
+    let from = |address: &str| {
+        let peer = format!("{address}:1").parse().unwrap();
+        app.throttle
+            .network(&TestRequest::default().peer_addr(peer).to_http_request())
+    };
+    let (stranger, other) = (from("192.0.2.1"), from("198.51.100.7"));
+    assert!(stranger.is_some() && stranger != other);
+    let places = || app.sockets.newcomer(stranger);
+    let held: Vec<_> = (0..NEWCOMERS_PER_NETWORK_MAX)
+        .map(|_| places().unwrap())
+        .collect();
+    assert_eq!(places().unwrap_err().status(), 429);
+    app.sockets.newcomer(other).unwrap();
+    drop(held);
+    places().unwrap();
+}
+
+/// As over HTTP: checking a signature costs, and whoever sends many that are not good pays for it.
+#[actix_web::test]
+async fn envelopes_with_bad_signatures_count_against_their_address() {
+    let bed = guarded();
+    let (alice, bob) = (bed.hub.registered("alice").await, bed.hub.registered("bob").await);
+    let (mut client, _) = bed.connect(&alice).await;
+    let [good, other] = [1, 2].map(|number| {
+        let wire = bed.hub.envelope(&alice, &bob, number).to_wire();
+        serde_json::from_slice::<Value>(&wire).unwrap()
+    });
+    let mut forged = good.clone();
+    forged["sig"] = other["sig"].clone();
+    for number in 0..20 {
+        client
+            .say(json!({ "t": "send", "ref": number.to_string(), "envelope": forged }))
+            .await;
+    }
+    for _ in 0..20 {
+        let code = client.frame_of("sent").await["code"].clone();
+        assert!(code == "signature_invalid" || code == "rate_limited", "{code}");
+    }
+    // More than the burst is owed by now.
+    client
+        .say(json!({ "t": "send", "ref": "good", "envelope": good }))
+        .await;
+    let sent = client.frame_of("sent").await;
+    assert_eq!(sent["code"], "rate_limited", "{sent}");
+    assert!(
+        sent["retry_after_s"].as_u64().is_some_and(|secs| secs > 0),
+        "{sent}"
+    );
+}
+
+/// So do sign-ins.
+#[actix_web::test]
+async fn bad_sign_ins_count_against_their_address() {
+    let tips = async || {
+        let bed = guarded();
+        let bob = bed.hub.registered("bob").await;
+        let throttle = &bed.hub.hub.app.throttle;
+        let mut client = bed.open().await;
+        let peer = "127.0.0.1:1".parse().unwrap();
+        let network = throttle.network(&TestRequest::default().peer_addr(peer).to_http_request());
+        for _ in 0..3 {
+            throttle.count_proof(network, ErrorCode::SignatureInvalid);
+        }
+        let mut auth = client.auth(&bob);
+        auth["sig"] = bed.open().await.auth(&bob)["sig"].clone();
+        client.say(auth).await;
+        assert_eq!(client.frame().await["code"], "signature_invalid");
+        let mut late = bed.open().await;
+        let auth = late.auth(&bob);
+        late.say(auth).await;
+        late.frame().await["code"] == "rate_limited"
+    };
+    // A machine that is busy for a second has forgotten one failure.
+    for _ in 0..10 {
+        if tips().await {
+            return;
+        }
+    }
+    panic!("a failure was not counted");
 }
