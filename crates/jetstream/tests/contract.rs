@@ -1,7 +1,7 @@
 //! The store on JetStream keeps the contract of mailboxes and of the dedup window, as every other one does: the same
 //! suites, under the same names, on a real server.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test is to panic")]
+#![expect(clippy::unwrap_used, reason = "a test is to panic")]
 
 use std::sync::Arc;
 

@@ -165,7 +165,7 @@ impl Upkeep for Pair {
     }
 
     fn stats(&self) -> StoreStats {
-        let [one, other] = [self.stores[0].stats(), self.stores[1].stats()];
+        let [one, other] = self.stores.each_ref().map(Upkeep::stats);
         StoreStats {
             stored: one.stored + other.stored,
             direct: one.direct + other.direct,
