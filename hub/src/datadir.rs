@@ -24,7 +24,9 @@ const KEY_COMMENT: &str =
 #[non_exhaustive]
 pub enum DataDirError {
     /// It is not there.
-    #[error("the data folder {0} does not exist; make it with `aip-hub init`")]
+    #[error(
+        "the data folder {0} does not exist; name the hub's with --data or hub.data_dir, or make one with `aip-hub init`"
+    )]
     Missing(PathBuf),
     /// Something else has its name.
     #[error("{0} is not a folder; give another with --data or hub.data_dir")]

@@ -106,8 +106,8 @@ impl Servers {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             workers => workers,
         };
-        let (public_addr, public) = listen(app, public, http.listen, workers)?;
-        let (operator_addr, operator) = listen(app, operator, http.operator_listen, 1)?;
+        let (public_addr, public) = listen(app, public, "listen", http.listen, workers)?;
+        let (operator_addr, operator) = listen(app, operator, "operator-listen", http.operator_listen, 1)?;
         Ok(Self {
             public_addr,
             operator_addr,
@@ -156,6 +156,7 @@ async fn stop(handles: &[ServerHandle; 2], life: &Lifecycle) {
 fn listen(
     app: &Data<App>,
     doors: fn(&mut ServiceConfig),
+    option: &'static str,
     address: SocketAddr,
     workers: usize,
 ) -> Result<(SocketAddr, Server), BindError> {
@@ -174,7 +175,11 @@ fn listen(
         .on_connect(give_up_on_stalled)
         .disable_signals()
         .bind(address)
-        .map_err(|source| BindError { address, source })?;
+        .map_err(|reason| BindError {
+            option,
+            address,
+            reason,
+        })?;
     let taken = bound.addrs().first().copied().unwrap_or(address);
     Ok((taken, bound.run()))
 }
@@ -192,12 +197,14 @@ fn give_up_on_stalled(connection: &dyn Any, _data: &mut Extensions) {
 
 /// A listener that could not be bound.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address}: {source}; stop what holds the port, or choose another")]
+#[error("cannot listen on {address}: {reason}; stop what holds the port, or choose another with --{option}")]
 pub struct BindError {
+    /// What names it on the command line.
+    pub option: &'static str,
     /// The address that was asked for.
     pub address: SocketAddr,
     /// What the system said.
-    pub source: io::Error,
+    pub reason: io::Error,
 }
 
 #[cfg(test)]

@@ -94,10 +94,12 @@ impl Command {
             Self::List => list(operator, as_json, AGENTS_PATH, agent_line).await,
             Self::Invite(invite) => invite.carry_out(operator, as_json).await,
             Self::Suspend { name } => {
-                put(operator, STANDING_PATH, name, &json!({ "standing": "suspended" })).await
+                put(operator, STANDING_PATH, name, &json!({ "standing": "suspended" })).await?;
+                done(name, as_json, &json!({ "standing": "suspended" }), "is suspended")
             }
             Self::Unsuspend { name } => {
-                put(operator, STANDING_PATH, name, &json!({ "standing": "active" })).await
+                put(operator, STANDING_PATH, name, &json!({ "standing": "active" })).await?;
+                done(name, as_json, &json!({ "standing": "active" }), "is active")
             }
             Self::Quota {
                 name,
@@ -110,7 +112,8 @@ impl Command {
                     "mailbox_bytes": mailbox_bytes,
                     "sender_messages": sender_messages,
                 });
-                put(operator, QUOTA_PATH, name, &quota).await
+                put(operator, QUOTA_PATH, name, &quota).await?;
+                done(name, as_json, &json!({ "quota": &quota }), &quota_words(&quota))
             }
         }
     }
@@ -125,6 +128,25 @@ async fn put(operator: &Operator, path: &str, name: &str, body: &Value) -> anyho
     Ok(())
 }
 
+/// Says what is so now of an agent: `change` for programs, `words` for people.
+fn done(name: &str, as_json: bool, change: &Value, words: &str) -> anyhow::Result<()> {
+    let mut said = json!({ "name": name });
+    if let (Some(said), Some(change)) = (said.as_object_mut(), change.as_object()) {
+        said.extend(change.clone());
+    }
+    print(&said, as_json, |_| format!("{name} {words}"))
+}
+
+fn quota_words(quota: &Value) -> String {
+    match own_quota(quota) {
+        own if own.is_empty() => "has the hub's own quota".to_owned(),
+        own => format!(
+            "has the quota {}; what is not named is the hub's own",
+            own.trim_start()
+        ),
+    }
+}
+
 impl Invite {
     async fn carry_out(&self, operator: &Operator, as_json: bool) -> anyhow::Result<()> {
         match self {
@@ -136,7 +158,9 @@ impl Invite {
             }
             Self::Revoke { id } => {
                 let id = InviteId::parse(id).context("an invite's id is 16 hexadecimal digits, as listed")?;
-                operator.delete(&INVITE_PATH.replace("{id}", id.as_str())).await
+                operator.delete(&INVITE_PATH.replace("{id}", id.as_str())).await?;
+                let said = json!({ "id": id.as_str(), "state": "revoked" });
+                print(&said, as_json, |_| format!("{id} is revoked"))
             }
         }
     }
@@ -170,21 +194,16 @@ fn print(item: &Value, as_json: bool, line: impl Fn(&Value) -> String) -> anyhow
 }
 
 fn agent_line(agent: &Value) -> String {
-    let quota = agent
-        .get("quota")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten();
-    let own: Vec<String> = quota
-        .filter(|(_, value)| !value.is_null())
-        .map(|(key, value)| format!("  {key}={value}"))
-        .collect();
+    let own = agent.get("quota").map(own_quota).unwrap_or_default();
     let (standing, registered_at) = (text(agent, "standing"), text(agent, "registered_at"));
-    format!(
-        "{standing:<10} {registered_at}  {}{}",
-        text(agent, "name"),
-        own.concat()
-    )
+    format!("{standing:<10} {registered_at}  {}{own}", text(agent, "name"))
+}
+
+/// What of a quota is the agent's own.
+fn own_quota(quota: &Value) -> String {
+    let members = quota.as_object().into_iter().flatten();
+    let own = members.filter(|(_, value)| !value.is_null());
+    own.map(|(key, value)| format!("  {key}={value}")).collect()
 }
 
 fn invite_line(invite: &Value) -> String {

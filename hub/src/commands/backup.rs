@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 
 use super::operator::{Operator, block_on};
@@ -52,6 +52,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Returns what lies elsewhere, as the next function does.
 async fn directly(settings: &Settings, folder: &DataDir, to: &Path) -> anyhow::Result<Vec<String>> {
+    ensure!(
+        !settings.hub.domain.is_empty(),
+        "no hub runs on {}, and to copy it without one its settings are needed: name them with --config, or the domain \
+         with --domain; or name the folder of a running hub with --data, and that hub is asked",
+        folder.root().display()
+    );
     let stores = Stores::open(settings, folder).await?;
     let copied = stores.backup(to, clock::wall()).await;
     stores.close().await;

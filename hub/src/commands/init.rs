@@ -1,4 +1,5 @@
-//! `aip-hub init`: the data folder, the hub's key, the operator's token and, if there is none, a settings file.
+//! `aip-hub init`: the data folder with its stores, the hub's key, the operator's token and, if there is none, a
+//! settings file. From then on the folder belongs to the domain.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
@@ -9,10 +10,12 @@ use anyhow::{Context as _, bail};
 use rand::rngs::SysRng;
 use rand_core::UnwrapErr;
 
+use super::operator::block_on;
 use super::output;
 use super::source::Source;
 use crate::config::{self, Overrides, Settings};
 use crate::datadir::DataDir;
+use crate::stores::Stores;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -32,6 +35,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
     let folder = DataDir::create(&settings.hub.data_dir)?;
     let _lock = folder.lock()?;
+    // First of all: what lies in the folder already may be another domain's.
+    if settings.engines.are_embedded() {
+        block_on(make_stores(&settings, &folder))?;
+    }
     let mut rng = UnwrapErr(SysRng);
     let key = folder.hub_key(&mut rng)?;
     folder.operator_token(&mut rng)?;
@@ -42,6 +49,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         output::line(&format!("settings     {}", file.display()))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Opens the stores once. The registry writes down whose it is, or refuses one that is not its own.
+async fn make_stores(settings: &Settings, folder: &DataDir) -> anyhow::Result<()> {
+    Stores::open(settings, folder).await?.close().await;
+    Ok(())
 }
 
 /// Writes the default file with the domain and the data folder filled in; a file that is there is not touched.

@@ -111,7 +111,9 @@ async fn serve(settings: Settings) -> anyhow::Result<()> {
     }
     let shutdown_timeout = Duration::from_secs(settings.http.shutdown_timeout_secs);
     let hub = wiring::open(settings, &folder).await?;
-    let served = match Servers::bind(&hub.app) {
+    let bound = Servers::bind(&hub.app);
+    let is_bound = bound.is_ok();
+    let served = match bound {
         Ok(servers) => run_until_closed(servers, &hub, &folder, &mut signals, shutdown_timeout).await,
         Err(error) => Err(error.into()),
     };
@@ -119,7 +121,9 @@ async fn serve(settings: Settings) -> anyhow::Result<()> {
     hub.close().await;
     // A missing file tells the same as one that is removed.
     std::fs::remove_file(folder.operator_url_file()).unwrap_or_default();
-    tracing::info!("The hub has stopped");
+    if is_bound {
+        tracing::info!("The hub has stopped");
+    }
     served
 }
 

@@ -230,7 +230,7 @@ async fn row_86_a_taken_port_is_named() {
     let hub = TestHub::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
-    let error = listen(&hub.hub.app, public, address, 1).err().unwrap();
+    let error = listen(&hub.hub.app, public, "listen", address, 1).err().unwrap();
     assert!(error.to_string().contains(&address.to_string()), "{error}");
 }
 

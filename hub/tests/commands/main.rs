@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+mod admin;
+
 /// A busy machine may take long; a test that waits longer than this has failed.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -182,6 +184,49 @@ fn init_makes_a_private_folder_a_key_and_a_settings_file() {
 }
 
 #[test]
+fn init_leaves_a_folder_of_another_domain_as_it_is() {
+    let folder = Folder::new();
+    let data = folder.at("data");
+    good(&[
+        "init",
+        "--data",
+        &data,
+        "--config",
+        &folder.at("hub.toml"),
+        "--domain",
+        "example.org",
+    ]);
+    let secrets = || ["data/hub.key", "data/operator.token"].map(|name| fs::read(folder.path(name)).unwrap());
+    let before = secrets();
+    let words = bad(&[
+        "init",
+        "--data",
+        &data,
+        "--config",
+        &folder.at("other.toml"),
+        "--domain",
+        "example.net",
+    ]);
+    assert!(
+        words.contains("belongs to example.org") && words.contains("another data folder"),
+        "{words}"
+    );
+    assert!(!folder.path("other.toml").exists());
+    assert_eq!(secrets(), before);
+    let words = bad(&["serve", "--dev", "--data", &data, "--domain", "example.net"]);
+    assert!(words.contains("belongs to example.org"), "{words}");
+    good(&[
+        "init",
+        "--data",
+        &data,
+        "--config",
+        &folder.at("hub.toml"),
+        "--domain",
+        "example.org",
+    ]);
+}
+
+#[test]
 fn init_needs_a_domain() {
     let folder = Folder::new();
     let output = command(&["init", "--data", &folder.at("data")])
@@ -243,7 +288,12 @@ fn row_86_a_taken_port_ends_the_start_and_is_named() {
         "--listen",
         &address,
     ]);
-    assert!(words.contains(&address), "{words}");
+    assert!(
+        words.contains(&address) && words.contains("with --listen"),
+        "{words}"
+    );
+    assert_eq!(words.matches("os error").count(), 1, "{words}");
+    assert!(!words.contains("has stopped"), "{words}");
     let words = bad(&[
         "serve",
         "--dev",
@@ -254,7 +304,10 @@ fn row_86_a_taken_port_ends_the_start_and_is_named() {
         "--operator-listen",
         &address,
     ]);
-    assert!(words.contains(&address), "{words}");
+    assert!(
+        words.contains(&address) && words.contains("with --operator-listen"),
+        "{words}"
+    );
 }
 
 #[test]
@@ -269,6 +322,8 @@ fn a_key_that_others_can_read_ends_the_start() {
         &folder.at("data"),
         "--listen",
         "127.0.0.1:0",
+        "--domain",
+        "example.org",
     ]);
     assert!(words.contains("chmod 600"), "{words}");
 }
@@ -321,43 +376,6 @@ fn doctor_reports_on_a_folder_at_rest_and_on_a_running_hub() {
 }
 
 #[test]
-fn admin_speaks_to_the_running_hub() {
-    let folder = Folder::new();
-    let data = folder.at("data");
-    good(&["init", "--data", &data, "--domain", "example.org"]);
-    let words = bad(&["admin", "list", "--data", &data]);
-    assert!(words.contains("no hub runs"), "{words}");
-    let _hub = Hub::start(&data);
-    assert_eq!(good(&["admin", "list", "--data", &data]), "");
-    let code = good(&[
-        "admin", "invite", "create", "--uses", "3", "--note", "for bob", "--data", &data,
-    ]);
-    assert!(code.trim().len() > 16, "{code}");
-    let listed = good(&["admin", "invite", "list", "--data", &data]);
-    assert!(
-        listed.contains("3 of 3") && listed.contains("for bob"),
-        "{listed}"
-    );
-    let id = listed.split_whitespace().next().unwrap().to_owned();
-    good(&["admin", "invite", "revoke", &id, "--data", &data]);
-    let listed = good(&["admin", "--json", "invite", "list", "--data", &data]);
-    let line: Value = serde_json::from_str(listed.trim()).unwrap();
-    assert_eq!(line["state"], "revoked");
-    let words = bad(&["admin", "suspend", "nobody", "--data", &data]);
-    assert!(words.contains("not_found"), "{words}");
-    let words = bad(&[
-        "admin",
-        "quota",
-        "../invites",
-        "--mailbox-messages",
-        "1",
-        "--data",
-        &data,
-    ]);
-    assert!(words.contains("no name"), "{words}");
-}
-
-#[test]
 fn row_78_backup_and_restore_while_the_hub_runs_and_while_it_does_not() {
     let folder = Folder::new();
     let (data, new) = (folder.at("data"), folder.at("new"));
@@ -390,6 +408,27 @@ fn row_78_backup_and_restore_while_the_hub_runs_and_while_it_does_not() {
     ]);
     assert!(words.contains("hub.key is not as it was"), "{words}");
     assert!(!folder.path("third").exists());
+}
+
+#[test]
+fn a_backup_says_which_hub_it_looked_for() {
+    let folder = Folder::new();
+    let (data, to) = (folder.at("data"), folder.at("copy"));
+    let backup = || {
+        let mut command = command(&["backup", "--data", &data, "--to", &to]);
+        let output = command.env_remove("AIP_HUB__HUB__DOMAIN").output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let words = backup();
+    assert!(words.contains(&data) && words.contains("--data"), "{words}");
+    good(&["init", "--data", &data, "--domain", "example.org"]);
+    let words = backup();
+    assert!(
+        words.contains("no hub runs on") && words.contains("--config") && words.contains("--data"),
+        "{words}"
+    );
+    assert!(!folder.path("copy").exists());
 }
 
 /// The epoch that the hub's discovery document names.
