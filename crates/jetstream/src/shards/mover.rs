@@ -12,7 +12,7 @@ use crate::limits;
 use crate::meta::{self, StoreRecord};
 use crate::nats::Nats;
 use crate::server;
-use crate::streams::{Missing, Names, Policy, StreamError, ensure, info, wanted};
+use crate::streams::{Missing, Names, Policy, ensure, info, wanted};
 
 /// The name of the lease.
 const MOVER: &str = "mover";
@@ -218,12 +218,13 @@ impl<'a> Mover<'a> {
     /// Makes or checks the stream number `to`.
     async fn make_fit(&self, to: u16, record: &StoreRecord) -> Result<(), MoveError> {
         let next = record.moves.next_number(&record.shards);
-        if to > next || to >= limits::STREAM_NUMBERS_MAX {
+        let is_there = info(&self.nats, &self.names.mailboxes(to)).await?.is_some();
+        if to >= limits::STREAM_NUMBERS_MAX || (to != next && !is_there) {
             return Err(MoveError::NoSuchStream { to, next });
         }
         let wanted = wanted::mailboxes(&self.names, self.nats.options(), to, &record.shards);
         let policy = Policy {
-            missing: if to == next { Missing::Make } else { Missing::Lost },
+            missing: Missing::Make,
             update: false,
         };
         let spare = Spare::of(&self.names, &record.moves, &wanted.name);
@@ -368,11 +369,16 @@ impl<'a> Mover<'a> {
         let (nats, names) = (self.nats.clone(), self.names.clone());
         let bindings = Bindings::of(&nats, &names, &moving);
         self.turn().await?;
-        bindings.detach().await?;
+        // Whoever takes back a move may have deleted the new stream.
+        let is_there = info(&nats, &bindings.new).await?.is_some();
+        if is_there {
+            bindings.detach().await?;
+        }
         bindings.reopen().await?;
-        let last = bindings.last_in(&bindings.new).await?;
-        nats.purge(&bindings.new, &bindings.subject, last.saturating_add(1))
-            .await?;
+        if is_there {
+            let below = bindings.last_in(&bindings.new).await?.saturating_add(1);
+            nats.purge(&bindings.new, &bindings.subject, below).await?;
+        }
         let record = self.end(moving, moving.to, &bindings.new).await?;
         self.tell(&moving, Step::Undone);
         Ok(record)
@@ -381,9 +387,9 @@ impl<'a> Mover<'a> {
     /// Writes down that the move is over, and that `left` knows what it held.
     async fn end(&mut self, moving: Moving, number: u16, left: &str) -> Result<StoreRecord, MoveError> {
         let found = info(&self.nats, left).await?;
-        let found = found.ok_or_else(|| StreamError::Lost(left.to_owned()))?;
+        let window = found.map_or(limits::DUPLICATE_WINDOW, |found| found.config.duplicate_window);
         let now = (self.conduct.clock)();
-        let until = now + found.config.duplicate_window + limits::MOVE_BACK_SLACK;
+        let until = now + window + limits::MOVE_BACK_SLACK;
         self.change(moving, |_, moves| moves.end(number, until, now))
             .await
     }

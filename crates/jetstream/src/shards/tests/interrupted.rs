@@ -48,11 +48,14 @@ async fn a_mover_may_die_at_every_step() {
 async fn a_mover_may_die_at_any_moment() {
     let ground = Ground::new("move-abort").await;
     let load = Load::start(&ground).await;
-    for round in 1..200_u64 {
+    let mut patience = Duration::from_millis(5);
+    loop {
         let of = Arc::clone(&ground);
         let mover = tokio::spawn(async move { of.move_to(NEW, &|_, _| {}).await });
         // Somewhere; a little later each time.
-        tokio::time::sleep(Duration::from_millis(15 * round)).await;
+        tokio::time::sleep(patience).await;
+        patience += patience / 5;
+        assert!(patience < Duration::from_mins(1));
         mover.abort();
         let ended = mover.await;
         ground.pass(61);
@@ -137,6 +140,23 @@ async fn what_makes_no_sense_is_refused() {
         "{odd:?}"
     );
     assert_eq!(ground.move_to(OLD, &|_, _| {}).await.unwrap(), 0);
+    // A number is used once: what is known of the places in its stream would be wrong for another one.
+    dies_at(&ground, NEW, Step::Begun).await;
+    let jetstream = ground.started.nats.jetstream();
+    let new = ground.started.layout.names.mailboxes(NEW);
+    jetstream.delete_stream(new).await.unwrap();
+    undo(
+        ground.options.clone(),
+        ground.conduct(&|| ground.now(), &|_, _| {}),
+    )
+    .await
+    .unwrap();
+    ground.pass(3_600);
+    let again = ground.move_to(NEW, &|_, _| {}).await;
+    assert!(
+        matches!(again, Err(MoveError::NoSuchStream { to: NEW, next: 3 })),
+        "{again:?}"
+    );
     let none = undo(
         ground.options.clone(),
         ground.conduct(&|| ground.now(), &|_, _| {}),
