@@ -13,6 +13,7 @@ mod operator;
 mod output;
 mod restore;
 mod serve;
+mod shards;
 mod source;
 
 use std::process::ExitCode;
@@ -46,6 +47,9 @@ enum Command {
     Restore(restore::Args),
     /// Brings the database of names up to this release; on PostgreSQL, before any process of the release starts
     Migrate(migrate::Args),
+    /// Tells which NATS stream holds which mailboxes, and moves them while hubs run
+    #[command(subcommand)]
+    Shards(shards::Command),
     /// Administers the running hub
     Admin(admin::Args),
     /// Prints the OpenAPI document
@@ -65,6 +69,7 @@ pub fn main() -> ExitCode {
         Command::Backup(args) => backup::run(&args),
         Command::Restore(args) => restore::run(&args),
         Command::Migrate(args) => migrate::run(&args),
+        Command::Shards(command) => shards::run(&command),
         Command::Admin(args) => admin::run(&args),
         Command::Openapi => openapi::run(),
         Command::Health(args) => health::run(&args),

@@ -43,7 +43,8 @@ section! {
     pub struct NatsSettings {
         /// What the names of streams and subjects begin with, in lower case: one for each hub on the same servers.
         pub prefix: String = "aip".to_owned();
-        /// Streams that the mailboxes are spread over: a power of two. Chosen once; the runbook says how to move.
+        /// Streams that the mailboxes of a new store are spread over: a power of two. Later `aip-hub shards move` adds
+        /// streams and moves mailboxes between them, while the hubs run; this setting does not matter then.
         pub streams: u32 = 16, in 1..=256;
         /// Copies of every stream: 1, 3 or 5. With 1 a lost disk is lost mail.
         pub replicas: u32 = 3, in 1..=5;

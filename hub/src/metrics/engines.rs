@@ -107,6 +107,7 @@ fn nats_help(name: &str) -> &'static str {
         "unknown_outcomes" => "Publishes that ended without their outcome being known",
         "duplicates" => "Publishes that a stream had already",
         "cas_conflicts" => "Changes that another process was ahead of",
+        "elsewhere" => "Publishes that a stream refused as another one's, their shard having moved",
         "full" => "Publishes refused by the backstop of messages per mailbox",
         "direct_gets" => "Reads of single messages from any server",
         "batch_gets" => "Reads of batches of messages from any server",

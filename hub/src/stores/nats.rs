@@ -78,7 +78,7 @@ pub async fn look(settings: &Settings) -> Result<Option<Report>, StartError> {
 }
 
 /// How the servers are reached, and how the store lies on them.
-pub(super) fn options(settings: &Settings, process: &str, seed: u64) -> Options {
+pub(crate) fn options(settings: &Settings, process: &str, seed: u64) -> Options {
     let (nats, relay) = (&settings.nats, &settings.relay);
     let servers = settings.engines.mailbox_servers().map(bared);
     let (urls, logins): (Vec<_>, Vec<_>) = servers.unzip();
