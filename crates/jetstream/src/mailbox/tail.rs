@@ -1,9 +1,12 @@
 //! The last entry of a mailbox: what the next one continues.
 
+use std::sync::Arc;
+
 use aip_relay::mailbox::StoreError;
 
 use super::Mailbox;
 use super::changes::Change;
+use crate::cursor::Cursor;
 use crate::entry::{Entry, Reuse};
 
 /// What an append needs to know of all entries before its own.
@@ -48,24 +51,24 @@ impl Mailbox {
     }
 
     /// What the next append continues, read from the leader; then the cursor is known too.
-    pub(super) async fn catch_up(self: &std::sync::Arc<Self>) -> Result<Tail, StoreError> {
+    pub(super) async fn catch_up(self: &Arc<Self>) -> Result<Tail, StoreError> {
         let cold = self.memory().known().is_none();
-        let read = if cold {
-            let (last, _) = tokio::try_join!(self.read_last(), self.newest_cursor())?;
-            last
-        } else {
-            self.read_last().await?
-        };
-        match read {
+        if cold {
+            let (last, cursor) = tokio::try_join!(self.read_last(), self.newest_cursor())?;
+            return match last {
+                Some(tail) => Ok(tail),
+                None => self.start_over(&cursor).await,
+            };
+        }
+        match self.read_last().await? {
             Some(tail) => Ok(tail),
-            None => self.start_over().await,
+            None => self.start_over(&*self.newest_cursor().await?).await,
         }
     }
 
     /// No entry is left, or there never was one: the cursor knows how far the mailbox was. What it has for
     /// pending is gone with the stream's age limit.
-    async fn start_over(self: &std::sync::Arc<Self>) -> Result<Tail, StoreError> {
-        let cursor = self.newest_cursor().await?;
+    async fn start_over(self: &Arc<Self>, cursor: &Cursor) -> Result<Tail, StoreError> {
         let seq = cursor.next_seq().saturating_sub(1);
         if cursor.pending(cursor.next_seq()) > 0 {
             self.still_here().await?;

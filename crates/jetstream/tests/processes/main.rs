@@ -7,6 +7,7 @@
 )]
 
 mod cluster;
+mod costs;
 mod crashes;
 mod histories;
 mod kit;
