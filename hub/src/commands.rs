@@ -8,6 +8,7 @@ mod health;
 mod init;
 mod keygen;
 mod migrate;
+mod migrate_store;
 mod openapi;
 mod operator;
 mod output;
@@ -47,6 +48,8 @@ enum Command {
     Restore(restore::Args),
     /// Brings the database of names up to this release; on PostgreSQL, before any process of the release starts
     Migrate(migrate::Args),
+    /// Moves what a hub of one process keeps to PostgreSQL and NATS, while it runs
+    MigrateStore(migrate_store::Args),
     /// Tells which NATS stream holds which mailboxes, and moves them while hubs run
     #[command(subcommand)]
     Shards(shards::Command),
@@ -69,6 +72,7 @@ pub fn main() -> ExitCode {
         Command::Backup(args) => backup::run(&args),
         Command::Restore(args) => restore::run(&args),
         Command::Migrate(args) => migrate::run(&args),
+        Command::MigrateStore(args) => migrate_store::run(&args),
         Command::Shards(command) => shards::run(&command),
         Command::Admin(args) => admin::run(&args),
         Command::Openapi => openapi::run(),

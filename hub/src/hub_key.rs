@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use aip_protocol::multikey::SigningKey;
-use aip_registry::{SqlStore, StoreError};
+use aip_registry::{Fact, SqlStore, StoreError};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use rand_core::CryptoRng;
 use sha2::Sha256;
@@ -92,11 +92,11 @@ pub async fn shared(
     rng: &mut (impl CryptoRng + Send),
 ) -> Result<SigningKey, HubKeyError> {
     let path = file(settings, folder);
-    if let (false, Some(public)) = (path.exists(), registry.hub_key().await?) {
+    if let (false, Some(public)) = (path.exists(), registry.fact(Fact::HubKey).await?) {
         return Err(HubKeyError::NotHere { public });
     }
     let key = own(settings, folder, rng)?;
-    let public = registry.claim_hub_key(key.public().as_str()).await?;
+    let public = registry.claim_fact(Fact::HubKey, key.public().as_str()).await?;
     compare(&key, public, &path)?;
     Ok(key)
 }

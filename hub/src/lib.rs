@@ -19,6 +19,7 @@ pub mod lifecycle;
 pub mod limits;
 pub mod logging;
 pub mod metrics;
+pub mod migrate_store;
 pub mod openapi;
 pub mod pause;
 pub mod process;

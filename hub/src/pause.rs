@@ -1,7 +1,7 @@
 //! A hub that stands still: nothing that it keeps changes, while `aip-hub migrate-store` copies it elsewhere.
 //!
-//! A pause is a lease. Whoever holds it renews it; when they die, it runs out and the hub goes on by itself. What
-//! asks for a change meanwhile is told to come back: a sender tries again, a session ends and is taken up again. Only
+//! A pause is a lease, and has a number. Whoever holds it renews it by its number; when they die, it runs out and the
+//! hub goes on by itself, and who comes back late learns that their pause is over. What asks for a change meanwhile is told to come back: a sender tries again, a session ends and is taken up again. Only
 //! the pause for good has no end: what was copied goes on elsewhere, and this hub must not grow apart from it.
 //!
 //! The stores are wrapped ([`PausableMailboxes`], [`PausableNames`]), so that no door can be forgotten.
@@ -30,6 +30,13 @@ enum Hold {
     ForGood,
 }
 
+/// The hold, and how many there were.
+#[derive(Debug)]
+struct State {
+    hold: Hold,
+    number: u64,
+}
+
 impl Hold {
     fn holds(self, now: Timestamp) -> bool {
         match self {
@@ -44,13 +51,13 @@ impl Hold {
 #[derive(Debug)]
 pub struct Pause {
     clock: Arc<dyn Clock>,
-    hold: RwLock<Hold>,
+    state: RwLock<State>,
 }
 
 /// A change that is under way; a pause waits for it.
 #[derive(Debug)]
 pub struct Change<'a>(
-    #[expect(dead_code, reason = "held until the change is done")] RwLockReadGuard<'a, Hold>,
+    #[expect(dead_code, reason = "held until the change is done")] RwLockReadGuard<'a, State>,
 );
 
 impl Pause {
@@ -58,15 +65,18 @@ impl Pause {
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
-            hold: RwLock::new(Hold::None),
+            state: RwLock::new(State {
+                hold: Hold::None,
+                number: 0,
+            }),
         }
     }
 
     /// Begins a change; `None` while the hub stands still.
     pub async fn begin(&self) -> Option<Change<'_>> {
-        let hold = self.hold.read().await;
-        let held = *hold != Hold::None && hold.holds(self.clock.now());
-        (!held).then_some(Change(hold))
+        let state = self.state.read().await;
+        let held = state.hold != Hold::None && state.hold.holds(self.clock.now());
+        (!held).then_some(Change(state))
     }
 
     /// Whether the hub stands still.
@@ -74,23 +84,33 @@ impl Pause {
         self.begin().await.is_none()
     }
 
-    /// Stands still for `lease` from now, or for good; returns once every change that was under way is done.
-    /// One for good stays, whatever is asked later.
-    pub async fn hold(&self, lease: Option<Duration>) {
-        let mut hold = self.hold.write().await;
-        *hold = match (*hold, lease) {
+    /// Stands still for `lease` from now, or for good; returns the number of the pause once every change that was under
+    /// way is done. One for good stays, whatever is asked later. `renews` is the number of a pause that is to go on:
+    /// `None` if it has ended, so that something may have changed since.
+    pub async fn hold(&self, lease: Option<Duration>, renews: Option<u64>) -> Option<u64> {
+        let mut state = self.state.write().await;
+        let now = self.clock.now();
+        let held = state.hold.holds(now);
+        if renews.is_some_and(|number| !held || number != state.number) {
+            return None;
+        }
+        if !held {
+            state.number += 1;
+        }
+        state.hold = match (state.hold, lease) {
             (Hold::ForGood, _) | (_, None) => Hold::ForGood,
-            (_, Some(lease)) => Hold::Until(self.clock.now() + lease),
+            (_, Some(lease)) => Hold::Until(now + lease),
         };
+        Some(state.number)
     }
 
     /// Goes on, unless the pause is for good; whether it does.
     pub async fn resume(&self) -> bool {
-        let mut hold = self.hold.write().await;
-        if *hold == Hold::ForGood {
+        let mut state = self.state.write().await;
+        if state.hold == Hold::ForGood {
             return false;
         }
-        *hold = Hold::None;
+        state.hold = Hold::None;
         true
     }
 }
@@ -108,25 +128,41 @@ mod tests {
     #[tokio::test]
     async fn a_lease_that_nobody_renews_runs_out() {
         let (clock, pause) = pause();
-        assert!(!pause.is_held().await);
-        pause.hold(Some(Duration::from_secs(10))).await;
+        let lease = Some(Duration::from_secs(10));
+        assert_eq!(pause.hold(lease, None).await, Some(1));
         clock.advance(Duration::from_millis(9_999));
         assert!(pause.is_held().await);
-        pause.hold(Some(Duration::from_secs(10))).await;
+        assert_eq!(pause.hold(lease, Some(1)).await, Some(1), "renewed");
         clock.advance(Duration::from_millis(9_999));
-        assert!(pause.is_held().await, "renewed");
+        assert!(pause.is_held().await);
         clock.advance(Duration::from_millis(1));
         assert!(!pause.is_held().await);
+    }
+
+    /// Between two pauses something may have changed: who slept through the end of one does not get the next.
+    #[tokio::test]
+    async fn a_pause_that_has_ended_is_not_renewed() {
+        let (clock, pause) = pause();
+        let lease = Some(Duration::from_secs(10));
+        assert_eq!(pause.hold(lease, Some(0)).await, None, "there was none");
+        assert_eq!(pause.hold(lease, None).await, Some(1));
+        clock.advance(Duration::from_secs(10));
+        assert_eq!(pause.hold(lease, Some(1)).await, None);
+        assert_eq!(pause.hold(None, Some(1)).await, None);
+        assert!(!pause.is_held().await);
+        assert_eq!(pause.hold(lease, None).await, Some(2));
+        assert_eq!(pause.hold(lease, Some(1)).await, None);
+        assert_eq!(pause.hold(lease, Some(2)).await, Some(2));
     }
 
     #[tokio::test]
     async fn a_pause_is_ended_unless_it_is_for_good() {
         let (clock, pause) = pause();
-        pause.hold(Some(Duration::from_secs(10))).await;
+        pause.hold(Some(Duration::from_secs(10)), None).await;
         assert!(pause.resume().await);
         assert!(!pause.is_held().await);
-        pause.hold(None).await;
-        pause.hold(Some(Duration::from_secs(1))).await;
+        pause.hold(None, None).await;
+        pause.hold(Some(Duration::from_secs(1)), None).await;
         assert!(!pause.resume().await);
         clock.advance(Duration::from_hours(1));
         assert!(pause.is_held().await);
@@ -138,7 +174,7 @@ mod tests {
         let change = pause.begin().await.unwrap();
         let holder = tokio::spawn({
             let pause = pause.clone();
-            async move { pause.hold(None).await }
+            async move { pause.hold(None, None).await }
         });
         tokio::task::yield_now().await;
         assert!(!holder.is_finished(), "a change is under way");

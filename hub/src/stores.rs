@@ -7,7 +7,7 @@ use std::sync::Arc;
 use aip_jetstream::JetStreamMailboxes;
 use aip_protocol::name::Domain;
 use aip_protocol::time::Timestamp;
-use aip_registry::{PostgresOptions, SqlStore};
+use aip_registry::{Fact, PostgresOptions, SqlStore};
 use aip_relay::dedup::{SharedWindow, Unshared};
 use aip_relay::mailbox::rocks::{DiskGuard, RocksMailboxes, RocksOptions};
 use aip_relay::mailbox::{Epoch, MailboxStore, Upkeep as _};
@@ -38,6 +38,12 @@ pub enum OpenError {
          they were for the move"
     )]
     Moved(PathBuf),
+    /// A move did not come to its end.
+    #[error(
+        "a move to these engines has begun and is not complete: run `aip-hub migrate-store` again; until then the old \
+         hub is the one that counts"
+    )]
+    MoveUnfinished,
     /// The registry's database.
     #[error(transparent)]
     Registry(#[from] aip_registry::StoreError),
@@ -216,13 +222,24 @@ pub async fn open_registry(settings: &Settings, folder: &DataDir) -> Result<Arc<
     if some_here && folder.moved_marker().exists() {
         return Err(OpenError::Moved(folder.root().to_owned()));
     }
-    Ok(Arc::new(match postgres_options(settings)? {
-        Some(options) => SqlStore::open_postgres(&options, &domain).await?,
-        None => SqlStore::open_sqlite(&folder.registry(), &domain).await?,
-    }))
+    let Some(options) = postgres_options(settings)? else {
+        return Ok(Arc::new(
+            SqlStore::open_sqlite(&folder.registry(), &domain).await?,
+        ));
+    };
+    let registry = SqlStore::open_postgres(&options, &domain).await?;
+    if registry.fact(Fact::MovedFrom).await?.is_some() && registry.fact(Fact::MoveDone).await?.is_none() {
+        registry.close().await;
+        return Err(OpenError::MoveUnfinished);
+    }
+    Ok(Arc::new(registry))
 }
 
-fn domain(settings: &Settings) -> Result<Domain, OpenError> {
+/// The domain that the stores belong to.
+///
+/// # Errors
+/// The settings name none.
+pub(crate) fn domain(settings: &Settings) -> Result<Domain, OpenError> {
     Domain::parse(&settings.hub.domain).map_err(|_refusal| OpenError::Domain(settings.hub.domain.clone()))
 }
 
@@ -245,7 +262,11 @@ pub fn postgres_options(settings: &Settings) -> Result<Option<PostgresOptions>, 
     Ok(Some(options))
 }
 
-async fn open_rocks(settings: &Settings, dir: PathBuf) -> Result<Arc<RocksMailboxes>, OpenError> {
+/// Opens an embedded store of mailboxes.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) async fn open_rocks(settings: &Settings, dir: PathBuf) -> Result<Arc<RocksMailboxes>, OpenError> {
     let options = RocksOptions {
         guard: disk_guard(settings),
         ..RocksOptions::default()

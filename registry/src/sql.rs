@@ -43,6 +43,7 @@ use writer::Writer;
 use writes::{Revoke, Sweep, Update};
 
 pub use copy::Digest;
+pub use facts::Fact;
 pub use postgres::PostgresOptions;
 pub use schema::Migrated;
 pub use tally::SqlFigures;

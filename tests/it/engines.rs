@@ -4,6 +4,7 @@ mod commands;
 mod keys;
 mod losses;
 mod migrate;
+mod moving;
 mod one;
 mod several;
 mod stopping;

@@ -1,6 +1,6 @@
 //! One hub of several processes, on real engines.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -57,7 +57,8 @@ impl Engines {
     }
 
     /// The settings that name them, without the addresses.
-    fn config(&self) -> String {
+    #[must_use]
+    pub fn config(&self) -> String {
         let Self {
             prefix,
             streams,
@@ -108,16 +109,7 @@ impl Cluster {
     /// When one does not become ready; the message holds its log.
     #[must_use]
     pub fn on(engines: Engines, processes: usize, config: &str) -> Self {
-        let folder = match tempfile::Builder::new().prefix("aip-cluster-").tempdir() {
-            Ok(folder) => folder,
-            Err(error) => panic!("no temporary folder: {error}"),
-        };
-        let mut cluster = Self {
-            engines,
-            config: config.to_owned(),
-            hubs: Vec::new(),
-            folder,
-        };
+        let mut cluster = Self::prepare(engines, config);
         cluster.make_key();
         for _ in 0..processes {
             cluster.add();
@@ -148,6 +140,32 @@ impl Cluster {
             });
         }
         cluster
+    }
+
+    /// No process yet, of a hub that has this key.
+    ///
+    /// # Panics
+    /// When the key cannot be copied.
+    #[must_use]
+    pub fn with_key(engines: Engines, key: &Path) -> Self {
+        let cluster = Self::prepare(engines, "");
+        if let Err(error) = std::fs::copy(key, cluster.key_file()) {
+            panic!("{}: {error}", key.display());
+        }
+        cluster
+    }
+
+    fn prepare(engines: Engines, config: &str) -> Self {
+        let folder = match tempfile::Builder::new().prefix("aip-cluster-").tempdir() {
+            Ok(folder) => folder,
+            Err(error) => panic!("no temporary folder: {error}"),
+        };
+        Self {
+            engines,
+            config: config.to_owned(),
+            hubs: Vec::new(),
+            folder,
+        }
     }
 
     /// Starts one process more and returns its number.

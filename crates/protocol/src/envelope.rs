@@ -133,19 +133,7 @@ impl Envelope {
     /// The key of the dedup record (§5): the first 16 bytes of SHA-256 over `aip/1 dedup`, sender,
     /// recipient and id, each after its length as 4 bytes, big-endian.
     pub fn dedup_key(&self) -> [u8; 16] {
-        let id = self.id.hyphenated().to_string();
-        let mut hash = Sha256::new();
-        for part in ["aip/1 dedup", self.from.as_str(), self.to.as_str(), &id] {
-            // Every part is far below 4 GiB.
-            let length = u32::try_from(part.len()).unwrap_or(u32::MAX);
-            hash.update(length.to_be_bytes());
-            hash.update(part);
-        }
-        let mut key = [0; 16];
-        key.iter_mut()
-            .zip(hash.finalize())
-            .for_each(|(slot, byte)| *slot = byte);
-        key
+        dedup_key(&self.from, &self.to, self.id)
     }
 
     /// What to say when the sender's history holds no good key for `kid`: `key_unknown`, or
@@ -193,6 +181,23 @@ impl Envelope {
         };
         seal::open(key, &bytes("enc")?, &bytes("ct")?, &self.aad())
     }
+}
+
+/// [`Envelope::dedup_key`] of an envelope that is not there any more.
+pub fn dedup_key(from: &Did, to: &Did, id: Uuid) -> [u8; 16] {
+    let id = id.hyphenated().to_string();
+    let mut hash = Sha256::new();
+    for part in ["aip/1 dedup", from.as_str(), to.as_str(), &id] {
+        // Every part is far below 4 GiB.
+        let length = u32::try_from(part.len()).unwrap_or(u32::MAX);
+        hash.update(length.to_be_bytes());
+        hash.update(part);
+    }
+    let mut key = [0; 16];
+    key.iter_mut()
+        .zip(hash.finalize())
+        .for_each(|(slot, byte)| *slot = byte);
+    key
 }
 
 /// The canonical bytes of the header, the AAD of the sealed body (§4).

@@ -26,7 +26,7 @@ const DAY_SECS: u64 = 86_400;
 ///
 /// # Errors
 /// What is wrong with the servers or their streams.
-pub(super) async fn open(
+pub(crate) async fn open(
     settings: &Settings,
     process: &str,
     window: Arc<RocksMailboxes>,
@@ -105,7 +105,6 @@ pub(crate) fn options(settings: &Settings, process: &str, seed: u64) -> Options 
         publish_deadline: Duration::from_secs(nats.publish_deadline_secs),
         read_timeout: Duration::from_millis(nats.read_timeout_millis),
         seed,
-        ..Options::default()
     }
 }
 

@@ -8,8 +8,26 @@ use super::statements;
 use super::writer::Write;
 use crate::error::StoreError;
 
-/// The fact that holds the public half of the hub's signing key.
-const KEY_FACT: &str = "hub_key";
+/// Something about a hub that all of its processes must agree on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fact {
+    /// The public half of the key that the hub signs with.
+    HubKey,
+    /// The epoch of the embedded store that names and mailboxes were moved from.
+    MovedFrom,
+    /// When that move was complete.
+    MoveDone,
+}
+
+impl Fact {
+    fn key(self) -> &'static str {
+        match self {
+            Self::HubKey => "hub_key",
+            Self::MovedFrom => "moved_from",
+            Self::MoveDone => "move_done",
+        }
+    }
+}
 
 /// A fact, unless there is one of its name already.
 struct NewFact {
@@ -29,30 +47,30 @@ impl Write for NewFact {
 }
 
 impl SqlStore {
-    /// The public half of the key that the hub signs with, as the first process said; `None` before.
+    /// A fact, as the first process said it; `None` before.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] if the database failed.
-    pub async fn hub_key(&self) -> Result<Option<String>, StoreError> {
-        let values = [Bind::Text(KEY_FACT)];
+    pub async fn fact(&self, fact: Fact) -> Result<Option<String>, StoreError> {
+        let values = [Bind::Text(fact.key())];
         let found = self.readers.rows(statements::GET_FACT, &values).await?;
         found.first().map(|row| rows::column(row, "value")).transpose()
     }
 
-    /// Says which key the hub signs with, unless that was said before; answers what was said first.
+    /// Says a fact, unless it was said before; answers what was said first.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::OutcomeUnknown`] if the database failed.
-    pub async fn claim_hub_key(&self, public: &str) -> Result<String, StoreError> {
+    pub async fn claim_fact(&self, fact: Fact, value: &str) -> Result<String, StoreError> {
         self.write(NewFact {
-            key: KEY_FACT,
-            value: public.to_owned(),
+            key: fact.key(),
+            value: value.to_owned(),
         })
         .await?;
-        let missing = || StoreError::Corrupt("the hub's key is not among its facts".to_owned());
-        self.hub_key().await?.ok_or_else(missing)
+        let missing = || StoreError::Corrupt(format!("the fact {} is not there", fact.key()));
+        self.fact(fact).await?.ok_or_else(missing)
     }
 }
 
@@ -62,16 +80,21 @@ mod tests {
     use aip_protocol::name::Domain;
 
     #[tokio::test]
-    async fn the_first_key_that_is_claimed_stays() {
+    async fn the_first_value_that_is_claimed_stays() {
         let folder = tempfile::tempdir().expect("a folder");
         let domain = Domain::parse("hub.example").expect("a domain");
         let store = SqlStore::open_sqlite(&folder.path().join("db"), &domain)
             .await
             .expect("a store");
-        assert_eq!(store.hub_key().await.expect("an answer"), None);
-        assert_eq!(store.claim_hub_key("zOne").await.expect("an answer"), "zOne");
-        assert_eq!(store.claim_hub_key("zTwo").await.expect("an answer"), "zOne");
-        assert_eq!(store.hub_key().await.expect("an answer"), Some("zOne".to_owned()));
+        let fact = Fact::HubKey;
+        assert_eq!(store.fact(fact).await.expect("an answer"), None);
+        assert_eq!(store.claim_fact(fact, "zOne").await.expect("an answer"), "zOne");
+        assert_eq!(store.claim_fact(fact, "zTwo").await.expect("an answer"), "zOne");
+        assert_eq!(
+            store.fact(fact).await.expect("an answer"),
+            Some("zOne".to_owned())
+        );
+        assert_eq!(store.fact(Fact::MovedFrom).await.expect("an answer"), None);
         store.close().await;
     }
 }

@@ -2,7 +2,7 @@
 //! that this can be looked at also while the hub runs.
 
 use aip_protocol::name::Domain;
-use aip_registry::{PostgresOptions, SqlStore};
+use aip_registry::{Fact, PostgresOptions, SqlStore};
 
 use super::Finding;
 use super::stores;
@@ -105,7 +105,7 @@ async fn postgres(
 }
 
 async fn key(settings: &Settings, folder: &DataDir, registry: &SqlStore) -> Finding {
-    let public = match registry.hub_key().await {
+    let public = match registry.fact(Fact::HubKey).await {
         Ok(Some(public)) => public,
         Ok(None) => {
             return Finding::Doubtful(

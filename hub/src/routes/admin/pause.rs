@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use aip_protocol::error::{ErrorCode, Refusal};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Operator;
@@ -19,6 +19,17 @@ pub struct PauseBody {
     /// Seconds after which the hub goes on by itself, unless it is asked again before; `null`: it never does.
     #[schema(minimum = 1, maximum = 600, example = 15)]
     pub lease_secs: Option<u64>,
+    /// The number of a pause that is to go on.
+    #[serde(default)]
+    pub renews: Option<u64>,
+}
+
+/// The hub stands still.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Paused {
+    /// The number of this pause; as long as it is renewed, nothing changes.
+    #[schema(example = 1)]
+    pub pause: u64,
 }
 
 /// Pauses the hub.
@@ -31,8 +42,9 @@ pub struct PauseBody {
                    change is told to come back (503), readiness says `paused`, and nothing is delivered.",
     security(("operator" = [])),
     request_body = PauseBody,
-    responses((status = 204, description = "It stands still"),
+    responses((status = 200, description = "It stands still", body = Paused),
               (status = 401, description = "The operator's token is missing or wrong"),
+              (status = 409, description = "The pause to renew has ended: something may have changed since"),
               (status = 503, description = "Its stores are shared with other processes"))
 )]
 pub async fn pause(
@@ -57,8 +69,16 @@ pub async fn pause(
             "The operator pauses the hub: it takes nothing and delivers nothing until the lease ends"
         );
     }
-    pause.hold(body.lease_secs.map(Duration::from_secs)).await;
-    Ok(HttpResponse::NoContent().finish())
+    let lease = body.lease_secs.map(Duration::from_secs);
+    let number = pause.hold(lease, body.renews).await.ok_or_else(over)?;
+    Ok(HttpResponse::Ok().json(Paused { pause: number }))
+}
+
+fn over() -> ApiError {
+    ApiError::refused(
+        ErrorCode::VersionConflict,
+        "This pause has ended, and something may have changed since: begin another one.",
+    )
 }
 
 /// What others write too does not stand still when this process does.

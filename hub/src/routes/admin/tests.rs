@@ -258,7 +258,11 @@ async fn a_paused_hub_takes_nothing_and_goes_on_when_nobody_holds_it() {
     let (alice, bob) = (hub.registered("alice").await, hub.registered("bob").await);
     hub.send(&alice, &bob, 1).await;
     let lease = json!({ "lease_secs": 10 });
-    assert_eq!(send(&hub, Method::PUT, PAUSE_PATH, &lease).await.status, 204);
+    let answer = send(&hub, Method::PUT, PAUSE_PATH, &lease).await;
+    assert_eq!(
+        (answer.status.as_u16(), &answer.json()["pause"]),
+        (200, &json!(1))
+    );
 
     let envelope = hub.envelope(&alice, &bob, 2).to_wire();
     let answer = hub.post("/api/v1/messages", envelope).await;
@@ -276,6 +280,12 @@ async fn a_paused_hub_takes_nothing_and_goes_on_when_nobody_holds_it() {
 
     hub.clock.advance(std::time::Duration::from_secs(10));
     assert_eq!(hub.send(&alice, &bob, 2).await, 2, "the lease has ended");
+    let renewal = json!({ "lease_secs": 10, "renews": 1 });
+    let answer = send(&hub, Method::PUT, PAUSE_PATH, &renewal).await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.code().as_str()),
+        (409, "version_conflict")
+    );
 }
 
 #[actix_web::test]
@@ -286,11 +296,11 @@ async fn a_pause_is_ended_by_the_operator_unless_it_is_for_good() {
     for wrong in [json!(0), json!(601), json!("x")] {
         assert_eq!(pause(wrong).await.code(), "member_invalid");
     }
-    assert_eq!(pause(json!(600)).await.status, 204);
+    assert_eq!(pause(json!(600)).await.status, 200);
     let resume = || hub.ask_operator(request(Method::DELETE, PAUSE_PATH, TOKEN));
     assert_eq!(resume().await.status, 204);
     assert_eq!(hub.get("/health/ready").await.status, 200);
-    assert_eq!(pause(Value::Null).await.status, 204);
+    assert_eq!(pause(Value::Null).await.status, 200);
     assert_eq!(resume().await.code(), "unavailable");
     hub.clock.advance(std::time::Duration::from_hours(1));
     assert_eq!(hub.get("/health/ready").await.json()["reason"], "paused");

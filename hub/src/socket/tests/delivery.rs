@@ -177,7 +177,7 @@ async fn a_read_that_failed_is_tried_again() {
     hub.send(&alice, &bob, 1).await;
     let app = &hub.hub.app;
     let pause = app.pause.clone().unwrap();
-    pause.hold(Some(Duration::from_mins(1))).await;
+    pause.hold(Some(Duration::from_mins(1)), None).await;
     let join = Join {
         session: app.sockets.session(),
         share: false,
