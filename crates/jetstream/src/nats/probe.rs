@@ -20,6 +20,8 @@ struct Ack {
     #[serde(default)]
     error: Option<ApiError>,
     #[serde(default)]
+    stream: String,
+    #[serde(default)]
     seq: u64,
     #[serde(default)]
     duplicate: bool,
@@ -48,7 +50,7 @@ impl Nats {
             return Err(unclear());
         };
         match ack.error {
-            None if ack.duplicate && ack.seq > 0 => Ok(Some(ack.seq)),
+            None if ack.duplicate && ack.seq > 0 && ack.stream == stream => Ok(Some(ack.seq)),
             Some(error) if error.err_code == ROLLUP_REFUSED => Ok(None),
             Some(error) => Err(error.unavailable()),
             None => Err(unclear()),

@@ -68,6 +68,14 @@ struct Ack {
     duplicate: bool,
 }
 
+impl Ack {
+    /// Whether another stream than the expected one answers.
+    fn is_of_another(&self, headers: &HeaderMap) -> bool {
+        let expected = headers.get(NATS_EXPECTED_STREAM);
+        !self.stream.is_empty() && expected.is_some_and(|expected| expected.as_str() != self.stream)
+    }
+}
+
 /// How one try ended.
 enum Try {
     Known(Published),
@@ -155,7 +163,11 @@ impl Nats {
         match request.await {
             Err(Silence::TimedOut) => Try::Unknown,
             Err(silence) => Try::Refused(silence.into()),
-            Ok(message) => serde_json::from_slice::<Ack>(&message.payload).map_or(Try::Unknown, judge),
+            Ok(message) => match serde_json::from_slice::<Ack>(&message.payload) {
+                Err(_) => Try::Unknown,
+                Ok(ack) if ack.is_of_another(headers) => Try::Elsewhere,
+                Ok(ack) => judge(ack),
+            },
         }
     }
 

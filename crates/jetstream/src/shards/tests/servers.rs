@@ -59,18 +59,32 @@ async fn copied(ground: &Ground, count: usize) {
 
 #[tokio::test]
 async fn a_publish_for_another_stream_is_refused_before_anything_else() {
-    let ground = Ground::new("fact-stream").await;
+    refused_before_anything_else(&*Ground::new("fact-stream").await).await;
+}
+
+#[tokio::test]
+async fn three_servers_refuse_a_publish_for_another_stream_as_one_does() {
+    let cluster = aip_engines::NatsCluster::start(3, false);
+    let options = Options {
+        urls: cluster.urls(),
+        replicas: 3,
+        ..options("", "fact-three")
+    };
+    refused_before_anything_else(&*Ground::with(options).await).await;
+}
+
+async fn refused_before_anything_else(ground: &Ground) {
     let names = &ground.started.layout.names;
     let (old, other) = (names.mailboxes(OLD), names.mailboxes(OTHER));
-    let last = filled(&ground, &old, 2).await;
+    let last = filled(ground, &old, 2).await;
     // A new message, a known one, and one after another message than the last.
-    assert_eq!(put(&ground, &other, last, "new").await, Published::Elsewhere);
-    assert_eq!(put(&ground, &other, last, "m1").await, Published::Elsewhere);
-    assert_eq!(put(&ground, &other, 1_000, "new").await, Published::Elsewhere);
-    let asked = ground.started.nats.known(&other, &subject(&ground), "m1").await;
+    assert_eq!(put(ground, &other, last, "new").await, Published::Elsewhere);
+    assert_eq!(put(ground, &other, last, "m1").await, Published::Elsewhere);
+    assert_eq!(put(ground, &other, 1_000, "new").await, Published::Elsewhere);
+    let asked = ground.started.nats.known(&other, &subject(ground), "m1").await;
     assert!(matches!(asked, Err(StoreError::Unavailable(_))), "{asked:?}");
     assert_eq!(ground.messages(OLD).await, 2);
-    place(put(&ground, &old, last, "new").await);
+    place(put(ground, &old, last, "new").await);
 }
 
 #[tokio::test]
