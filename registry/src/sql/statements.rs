@@ -59,6 +59,9 @@ pub(super) const ADD_TOKEN: &str =
 pub(super) const DROP_OLDEST_TOKENS: &str = "DELETE FROM tokens WHERE name = $1 AND hash NOT IN \
      (SELECT hash FROM tokens WHERE name = $1 ORDER BY issued_at_ms DESC, hash DESC LIMIT $2) RETURNING hash";
 
+/// Tokens that were issued later than now.
+pub(super) const DROP_LATER_TOKENS: &str = "DELETE FROM tokens WHERE issued_at_ms > $1";
+
 pub(super) const FIND_TOKEN: &str =
     "SELECT hash, name, kid, issued_at_ms, expires_at_ms FROM tokens WHERE hash = $1";
 

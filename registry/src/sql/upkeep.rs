@@ -3,18 +3,43 @@
 use std::path::Path;
 
 use aip_protocol::name::Name;
+use aip_protocol::time::Timestamp;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
 
 use super::SqlStore;
 use super::dialect::{Dialect, Role};
 use super::statements;
-use super::writer::unavailable;
+use super::writer::{Write, unavailable};
 use crate::agent::Agent;
 use crate::directory::Directory;
 use crate::error::StoreError;
 use crate::limits::{INTEGRITY_PROBLEMS_MAX, LIST_PAGE_MAX};
 
+/// Ends the tokens that a clock far ahead has issued.
+struct DropLaterTokens {
+    now: Timestamp,
+}
+
+impl Write for DropLaterTokens {
+    type Outcome = u64;
+
+    async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<u64> {
+        let drop = sqlx::query(statements::DROP_LATER_TOKENS).bind(self.now.unix_millis());
+        Ok(drop.execute(conn).await?.rows_affected())
+    }
+}
+
 impl SqlStore {
+    /// Ends the tokens that were issued later than `now`, by a clock that was ahead, and says how many there were: they
+    /// would be good for too long, and count as newer than every new one. Their agents sign in again.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::OutcomeUnknown`] if the database failed.
+    pub async fn drop_tokens_after(&self, now: Timestamp) -> Result<u64, StoreError> {
+        self.write(DropLaterTokens { now }).await
+    }
+
     /// Writes a consistent copy of the database, as of now, to a file that must not exist yet.
     /// Readers and the writer go on meanwhile. The copy is synced when this returns.
     ///
