@@ -1,3 +1,5 @@
+//! Secrets stay out of what options print, and options that cannot be used are refused.
+
 use super::*;
 
 #[test]
