@@ -12,13 +12,13 @@ use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
 use crate::limits;
-use crate::nats::{Nats, named};
+use crate::nats::Nats;
 
 /// One record on its way into a stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Record {
     pub(crate) subject: String,
-    /// The same for the same record: a second try is known by it.
+    /// The same for the same record, for who has to write it once: in the background it may be written twice.
     pub(crate) id: String,
     pub(crate) payload: Bytes,
 }
@@ -91,11 +91,12 @@ async fn write_all(nats: Nats, mut records: mpsc::Receiver<Record>, finished: wa
     }
 }
 
+/// Without an id, which the servers would keep in memory as long as those of messages: a record that is there twice
+/// says no more than once.
 async fn write(nats: &Nats, record: Record) {
     for _ in 0..limits::BACKGROUND_TRIES_MAX {
-        let headers = named(HeaderMap::new(), &record.id);
         match nats
-            .publish(&record.subject, headers, record.payload.clone())
+            .publish(&record.subject, HeaderMap::new(), record.payload.clone())
             .await
         {
             Ok(_) => return,

@@ -38,6 +38,11 @@ pub const BATCHES_MAX: usize = 128;
 /// Times that a compare-and-set of this room's own records is tried.
 pub const CAS_TRIES_MAX: usize = 16;
 
+/// How long a start waits for streams that have no leader yet.
+pub const START_PATIENCE: Duration = Duration::from_secs(45);
+/// The pause between two looks at them.
+pub const START_PAUSE: Duration = Duration::from_millis(500);
+
 // --- streams ---
 
 /// Shards of mailboxes: the first byte of the mailbox's token.
@@ -91,6 +96,8 @@ pub const ENTRY_BYTES: usize = 512;
 pub const READS_AT_ONCE: usize = 16;
 /// Accepted envelopes that wait to be noted in the dedup window of this process; further ones are not noted there.
 pub const NOTES_QUEUED_MAX: usize = 4_096;
+/// Accepted envelopes that are noted there together.
+pub const NOTES_AT_ONCE: usize = 512;
 /// How long a store that is closed waits for records of its own that are on their way.
 pub const CLOSE_FLUSH: Duration = Duration::from_secs(5);
 /// Bytes of a page of a server's monitoring that are read.

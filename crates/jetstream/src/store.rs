@@ -16,6 +16,7 @@ use aip_relay::mailbox::{
     StoreError, StoreStats, StoredMessage, Swept, Upkeep,
 };
 use async_trait::async_trait;
+use futures_util::future::join_all;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use uuid::Uuid;
@@ -211,11 +212,16 @@ async fn attended(
     Ok(record)
 }
 
-/// Notes accepted envelopes in the window of this process.
+/// Notes accepted envelopes in the window of this process: all that have come while the last ones were written, at
+/// once, so that the window can write them together.
 async fn note_all(window: Arc<dyn LocalWindow>, mut noted: mpsc::Receiver<Remember>) {
-    while let Some(remember) = noted.recv().await {
-        if let Err(error) = window.remember(remember).await {
-            tracing::debug!(%error, "the dedup window of this process does not take an envelope");
+    let mut batch = Vec::with_capacity(limits::NOTES_AT_ONCE);
+    while noted.recv_many(&mut batch, limits::NOTES_AT_ONCE).await > 0 {
+        let notes = batch.drain(..).map(|remember| window.remember(remember));
+        for outcome in join_all(notes).await {
+            if let Err(error) = outcome {
+                tracing::debug!(%error, "the dedup window of this process does not take an envelope");
+            }
         }
     }
 }
