@@ -132,6 +132,35 @@ async fn what_was_purged_before_is_not_missed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_id_that_was_used_twice_is_known_by_its_second_use() {
+    let ground = Ground::new("move-twice").await;
+    let (name, store) = (&ground.agents(SHARD, 1)[0], ground.process().await);
+    // Others in the same stream: the places in it are far from those in the new one.
+    let neighbour = &ground.agents(SHARD + 2, 1)[0];
+    for n in 100..120 {
+        store
+            .append(envelope(ground.now(), "sender", neighbour, n))
+            .await
+            .unwrap();
+    }
+    let first = store.append(envelope(ground.now(), "sender", name, 1)).await;
+    assert_eq!(first.unwrap(), stored(1));
+    ground.pass(3_600);
+    let again = envelope(ground.now(), "sender", name, 1);
+    assert_eq!(store.append(again.clone()).await.unwrap(), stored(2));
+    ground.move_to(NEW, &|_, _| {}).await.unwrap();
+    for process in [&ground.process().await, &store] {
+        assert_eq!(process.append(again.clone()).await.unwrap(), duplicate(2));
+    }
+    let next = store
+        .append(envelope(ground.now(), "sender", name, 2))
+        .await
+        .unwrap();
+    assert_eq!(next, stored(3));
+    assert_eq!(store.append(again).await.unwrap(), duplicate(2));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shard_moves_on_three_servers_while_a_leader_dies() {
     let cluster = Mutex::new(NatsCluster::start(3, false));
     let options = Options {
