@@ -175,6 +175,8 @@ pub(crate) struct Bucket(u32);
 impl Bucket {
     /// That of 1970.
     pub(crate) const FIRST: Self = Self(0);
+    /// That of a time which no clock says.
+    pub(crate) const LAST: Self = Self(u32::MAX);
 
     /// The bucket of `at` (nanoseconds), for dedup records: as long as a record's longest life.
     pub(crate) fn dedup(at: u64) -> Self {

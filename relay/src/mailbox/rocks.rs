@@ -12,6 +12,7 @@ use async_trait::async_trait;
 use tokio::sync::{Mutex, Semaphore};
 use uuid::Uuid;
 
+pub use self::closed::{ClosedStore, Retimed};
 pub use self::disk::{Disk, DiskGuard, Space, SystemDisk};
 pub use self::export::KeptStatus;
 use self::folder::{FolderLock, Opened};
@@ -36,6 +37,7 @@ use crate::limits;
 use crate::rocks::Engine;
 
 mod cached;
+mod closed;
 mod disk;
 mod export;
 mod folder;

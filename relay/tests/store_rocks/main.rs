@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test is to panic")]
 
 mod batches;
+mod closed;
 mod export;
 mod failures;
 mod folders;

@@ -108,6 +108,19 @@ pub(super) fn open(dir: &Path, fresh: &Epoch) -> Result<Opened, OpenError> {
     })
 }
 
+/// Opens the database of the store in `dir` as it is; one that is not there is not made.
+pub(super) fn open_existing(dir: &Path) -> Result<(Engine, FolderLock), OpenError> {
+    let db = dir.join("db");
+    if !db.exists() {
+        let error = io::Error::new(io::ErrorKind::NotFound, "there is none");
+        return Err(io("open the mailbox store in", dir)(error));
+    }
+    let lock = FolderLock::take(dir)?;
+    let engine = Engine::open(&db).map_err(|error| explain(dir, error))?;
+    check_schema(dir, &engine)?;
+    Ok((engine, lock))
+}
+
 /// Makes a store in `dir` from a checkpoint, with a new epoch: cursors into the old one no longer hold.
 pub(super) fn restore(checkpoint: &Path, dir: &Path, epoch: &Epoch) -> Result<(), OpenError> {
     let _lock = FolderLock::take(dir)?;
@@ -237,7 +250,7 @@ fn copy_files(from: &Path, to: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-fn explain(dir: &Path, error: EngineError) -> OpenError {
+pub(super) fn explain(dir: &Path, error: EngineError) -> OpenError {
     let dir = dir.to_owned();
     match error {
         EngineError::Locked(_) => OpenError::Locked { dir },
@@ -255,7 +268,7 @@ fn explain(dir: &Path, error: EngineError) -> OpenError {
     }
 }
 
-fn unreadable(dir: &Path, error: &StoreError) -> OpenError {
+pub(super) fn unreadable(dir: &Path, error: &StoreError) -> OpenError {
     OpenError::Damaged {
         dir: dir.to_owned(),
         reason: error.to_string(),

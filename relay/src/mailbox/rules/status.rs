@@ -13,7 +13,7 @@ use crate::limits;
 ///
 /// It lies in the bucket of the acceptance day, so that a later change finds it; once that bucket is due to
 /// be dropped (a dead letter may outlive it) nothing is written any more.
-pub(super) fn put(txn: &mut Txn<'_>, parties: Parties, id: Uuid, record: &StatusRecord) {
+pub(crate) fn put(txn: &mut Txn<'_>, parties: Parties, id: Uuid, record: &StatusRecord) {
     let accepted_at = keys::nanos(record.accepted_at);
     if accepted_at.saturating_add(keys::secs(limits::STATUS_SECS)) >= keys::nanos(record.at) {
         let key = keys::status(Bucket::status(accepted_at), &parties.sender, id, &parties.mailbox);
