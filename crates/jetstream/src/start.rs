@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use aip_relay::mailbox::StoreError;
+use tokio::time::{sleep, timeout};
 
 use crate::config::Options;
+use crate::limits;
 use crate::meta::{self, Fresh, StoreRecord};
 use crate::nats::{ConnectError, Nats};
 use crate::server::{self, Report};
@@ -64,6 +66,17 @@ pub enum StartError {
     Store(#[from] StoreError),
 }
 
+impl StartError {
+    /// Whether the same start may succeed a moment later.
+    fn may_pass(&self) -> bool {
+        matches!(
+            self,
+            Self::Stream(StreamError::Silent(_))
+                | Self::Store(StoreError::Unavailable(_) | StoreError::OutcomeUnknown(_))
+        )
+    }
+}
+
 /// An opened store.
 #[derive(Debug, Clone)]
 pub(crate) struct Started {
@@ -79,7 +92,7 @@ pub(crate) async fn start(options: Options, fresh: &Fresh) -> Result<Started, St
     let nats = Nats::connect(options).await?;
     let report = server::check(&nats).await?;
     let names = Names::new(&nats.options().prefix);
-    let record = agree(&nats, &names, fresh).await?;
+    let record = agree_patiently(&nats, &names, fresh).await?;
     let layout = Arc::new(Layout::new(names, record.secret, &record.shards));
     layout.adopt(&record.shards, &record.moves);
     Ok(Started {
@@ -88,6 +101,27 @@ pub(crate) async fn start(options: Options, fresh: &Fresh) -> Result<Started, St
         layout,
         report,
     })
+}
+
+/// The store's record, with all streams in place. A stream that was made a moment ago, by this process or by another one,
+/// may not have a leader yet, and neither has one whose servers have just been started.
+async fn agree_patiently(nats: &Nats, names: &Names, fresh: &Fresh) -> Result<StoreRecord, StartError> {
+    let mut last = StartError::Store(StoreError::Unavailable(
+        "the streams are not ready in time".into(),
+    ));
+    let agreed = timeout(limits::START_PATIENCE, async {
+        loop {
+            match agree(nats, names, fresh).await {
+                Err(error) if error.may_pass() => {
+                    tracing::info!(%error, "the streams are not ready yet");
+                    last = error;
+                    sleep(limits::START_PAUSE).await;
+                }
+                agreed => return agreed,
+            }
+        }
+    });
+    agreed.await.unwrap_or(Err(last))
 }
 
 /// The store's record, with all streams in place. The record comes first, so that all processes make the same

@@ -28,6 +28,26 @@ async fn ten_processes_that_start_together_agree() {
     }
 }
 
+/// Of three copies each: a stream that one of them has just made has no leader yet when the others look.
+#[tokio::test]
+async fn processes_that_start_together_on_three_servers_agree() {
+    let cluster = aip_engines::NatsCluster::start(3, false);
+    for round in 0..3 {
+        let mut tasks = tokio::task::JoinSet::new();
+        for n in 0..3 {
+            let options = Options {
+                urls: cluster.urls(),
+                replicas: 3,
+                ..shared(&format!("start-three-{round}"))
+            };
+            tasks.spawn(async move { start(options, &fresh(n)).await.expect("opens") });
+        }
+        let stores = tasks.join_all().await;
+        let epochs: Vec<_> = stores.iter().map(|store| store.record.epoch.as_str()).collect();
+        assert!(epochs.iter().all(|epoch| *epoch == epochs[0]), "{epochs:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_store_opens_again_as_it_was() {
     let first = start(shared("start-again"), &fresh(7)).await.expect("opens");

@@ -1,8 +1,10 @@
 //! Making a stream, or making sure that it is what it should be.
 
 use async_nats::jetstream::ErrorCode;
-use async_nats::jetstream::context::GetStreamErrorKind;
+use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
 use async_nats::jetstream::stream::{Config, Info};
+
+use tokio::time::timeout;
 
 use super::differences::{Difference, differences, mended};
 use crate::nats::Nats;
@@ -48,6 +50,9 @@ pub enum StreamError {
         /// A sentence for each difference.
         differences: String,
     },
+    /// The servers say nothing: the stream has no leader, or they do not find one for it yet.
+    #[error("the NATS servers do not answer for the stream {0}")]
+    Silent(String),
     /// The servers refuse.
     #[error("the stream {stream} cannot be made or read: {cause}")]
     Refused {
@@ -60,12 +65,14 @@ pub enum StreamError {
 
 /// What a stream is, if it is there.
 pub(crate) async fn info(nats: &Nats, name: &str) -> Result<Option<Info>, StreamError> {
-    match nats.jetstream().get_stream(name).await {
+    let asked = timeout(nats.options().read_timeout, nats.jetstream().get_stream(name)).await;
+    match asked.map_err(|_late| StreamError::Silent(name.to_owned()))? {
         Ok(stream) => Ok(Some(stream.cached_info().clone())),
         Err(error) => match error.kind() {
             GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {
                 Ok(None)
             }
+            GetStreamErrorKind::Request => Err(StreamError::Silent(name.to_owned())),
             _ => Err(refused(name, &error)),
         },
     }
@@ -88,6 +95,9 @@ pub(crate) async fn ensure(
             // Another process may have been faster, with settings of its own.
             Err(error) => match info(nats, name).await? {
                 Some(found) => found,
+                None if error.kind() == CreateStreamErrorKind::TimedOut => {
+                    return Err(StreamError::Silent(name.to_owned()));
+                }
                 None => return Err(refused(name, &error)),
             },
         },
