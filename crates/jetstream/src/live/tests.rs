@@ -1,3 +1,5 @@
+//! Hints: what is missed, how looks are spread, and watching on a real server.
+
 use async_nats::HeaderMap;
 
 use super::*;

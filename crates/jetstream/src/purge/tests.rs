@@ -1,3 +1,5 @@
+//! What is purged, and when.
+
 use super::*;
 
 fn place(name: &str) -> Place {

@@ -1,3 +1,5 @@
+//! What is told and what is refused about servers.
+
 use super::*;
 
 fn info(version: &str) -> ServerInfo {

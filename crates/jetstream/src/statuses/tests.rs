@@ -1,3 +1,5 @@
+//! Statuses, written and looked up.
+
 use std::time::Duration;
 
 use aip_engines::{NatsOptions, Proxy};

@@ -1,3 +1,5 @@
+//! What has ended is found and settled, once.
+
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex as Plain;
 use std::time::Duration;

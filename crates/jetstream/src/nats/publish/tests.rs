@@ -1,3 +1,5 @@
+//! What the answers to a publish mean.
+
 use super::*;
 
 fn judged(err_code: u64, description: &str) -> Try {

@@ -1,3 +1,5 @@
+//! Which settings of a stream may differ, and which are mended.
+
 use std::time::Duration;
 
 use async_nats::jetstream::stream::{DiscardPolicy, StorageType};
