@@ -13,6 +13,7 @@ mod counters;
 mod cursor;
 pub mod doctor;
 mod entry;
+mod epoch;
 mod expiry;
 mod import;
 mod lease;
@@ -35,6 +36,7 @@ mod sweep;
 mod testing;
 
 pub use self::config::Options;
+pub use self::epoch::renew_epoch;
 pub use self::live::Wake;
 pub use self::meta::Fresh;
 pub use self::nats::ConnectError;
