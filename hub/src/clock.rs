@@ -13,6 +13,8 @@ use aip_protocol::time::Timestamp;
 
 /// How far the wall clock may lie behind the mark without a word: what a time service corrects in passing.
 const SLIP_TOLERATED: Duration = Duration::from_secs(2);
+/// Before this program was written.
+const TIME_LEAST: &str = "2026-01-01T00:00:00Z";
 /// A wall clock that is behind gains one second in so many.
 const CATCH_UP: u32 = 2;
 
@@ -79,6 +81,11 @@ fn running() -> Instant {
 pub fn wall() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_unix_nanos(i128::try_from(since.as_nanos()).unwrap_or(i128::MAX))
+}
+
+/// Whether a clock may say so: not before this program was written.
+pub fn is_plausible(wall: Timestamp) -> bool {
+    !Timestamp::parse(TIME_LEAST).is_ok_and(|least| wall < least)
 }
 
 /// How far `wall` lies behind `mark`, if that is more than a time service corrects in passing.

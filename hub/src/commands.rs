@@ -2,8 +2,10 @@
 
 mod admin;
 mod backup;
+mod clock;
 mod config;
 mod doctor;
+mod epoch;
 mod health;
 mod init;
 mod keygen;
@@ -53,6 +55,11 @@ enum Command {
     /// Tells which NATS stream holds which mailboxes, and moves them while hubs run
     #[command(subcommand)]
     Shards(shards::Command),
+    /// Tells the latest time that the mailboxes have seen, and resets it when the machine's clock was far ahead
+    Clock(clock::Args),
+    /// Gives the mailboxes a new epoch, after they were put back to an earlier state
+    #[command(subcommand)]
+    Epoch(epoch::Command),
     /// Administers the running hub
     Admin(admin::Args),
     /// Prints the OpenAPI document
@@ -74,6 +81,8 @@ pub fn main() -> ExitCode {
         Command::Migrate(args) => migrate::run(&args),
         Command::MigrateStore(args) => migrate_store::run(&args),
         Command::Shards(command) => shards::run(&command),
+        Command::Clock(args) => clock::run(&args),
+        Command::Epoch(command) => epoch::run(&command),
         Command::Admin(args) => admin::run(&args),
         Command::Openapi => openapi::run(),
         Command::Health(args) => health::run(&args),

@@ -274,7 +274,8 @@ fn keep_steady(clock: &SystemClock, mailboxes: &dyn MailboxStore) {
         tracing::warn!(
             behind_secs = slip.as_secs(),
             "The machine's clock is {} s behind the latest time that the mailboxes have seen, {mark}. The hub's time \
-             goes on from there at half speed until the clock has caught up; set the clock",
+             goes on from there at half speed until the clock has caught up; set the clock, or if it is right now, see \
+             `aip-hub doctor`",
             slip.as_secs()
         );
     }

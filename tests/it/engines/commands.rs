@@ -1,9 +1,13 @@
 //! The commands of an operator, for a hub on engines.
 
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use aip_tests::cluster::{Cluster, DOMAIN, Engines};
+use aip_tests::raw::{Request, ask};
 use aip_tests::{TestAgent, TestHub, binary};
+
+use super::{inbox, places, sent, two};
 
 /// Runs a command about a process of the hub.
 fn run(cluster: &Cluster, hub: &TestHub, arguments: &[&str]) -> Output {
@@ -91,4 +95,35 @@ async fn the_operator_reaches_every_process() {
         .body("{\"lease_secs\":5}");
     let refused = cluster.operate(0, pause).await;
     assert_eq!((refused.status, refused.code().as_str()), (503, "unavailable"));
+}
+
+#[tokio::test]
+async fn an_epoch_is_renewed_while_the_hub_is_stopped() {
+    let mut cluster = Cluster::start(1);
+    let (alice, bob) = two(&cluster).await;
+    sent(cluster.hub(0), &alice, &bob).await;
+    let epoch = async |cluster: &Cluster| {
+        let document = ask(cluster.hub(0).url(), &Request::get("/.well-known/aip")).await;
+        document.json()["epoch"].as_str().unwrap().to_owned()
+    };
+    let before = epoch(&cluster).await;
+    let output = run(&cluster, cluster.hub(0), &["epoch", "renew"]);
+    assert!(!output.status.success());
+    assert!(text(&output.stderr).contains("in use by another process"));
+    assert_eq!(epoch(&cluster).await, before);
+
+    cluster.hub_mut(0).terminate(Duration::from_secs(30));
+    let output = run(&cluster, cluster.hub(0), &["epoch", "renew"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    cluster.hub_mut(0).restart();
+    let after = epoch(&cluster).await;
+    assert_ne!(after, before);
+    assert!(text(&output.stdout).contains(&after), "{after}: {output:?}");
+    let token = bob.token(cluster.hub(0)).await;
+    assert_eq!(places(&inbox(cluster.hub(0), &token).await), [1]);
+
+    cluster.hub_mut(0).terminate(Duration::from_secs(30));
+    let output = run(&cluster, cluster.hub(0), &["clock"]);
+    assert!(!output.status.success());
+    assert!(text(&output.stderr).contains("on NATS"), "{output:?}");
 }

@@ -17,6 +17,8 @@ use anyhow::{Context, Result, ensure};
 use super::{DEADLINE, restart};
 
 const TEN_MINUTES: i64 = 600;
+/// Ten years, about.
+const YEARS: i64 = 10 * 365 * 86_400;
 /// Past the end of the window: what was accepted before is forgotten by then.
 const BEYOND_WINDOW: i64 = 1_000;
 
@@ -182,14 +184,82 @@ async fn a_clock_that_jumps_back_accepts_nothing_twice() -> Result<()> {
     ensure!(texts[0].id == first.id() && texts[1].seq == 2, "{texts:?}");
 
     hub.kill();
-    let doctor = Command::new(binary("aip-hub"))
-        .args(["doctor", "--dev", "--domain", &hub.domain(), "--data"])
-        .arg(hub.data())
-        .output()?;
-    let report = String::from_utf8_lossy(&doctor.stdout);
+    let (is_good, report) = command(&hub, &["doctor", "--dev"])?;
     ensure!(
-        !doctor.status.success() && report.contains("s behind the latest time"),
+        !is_good && report.contains("s behind the latest time"),
         "{report}"
     );
+    Ok(())
+}
+
+/// Runs a command about the data folder of a hub.
+fn command(hub: &TestHub, arguments: &[&str]) -> Result<(bool, String)> {
+    let output = Command::new(binary("aip-hub"))
+        .args(arguments)
+        .args(["--domain", &hub.domain(), "--data"])
+        .arg(hub.data())
+        .output()?;
+    let said = [output.stdout, output.stderr].concat();
+    Ok((
+        output.status.success(),
+        String::from_utf8_lossy(&said).into_owned(),
+    ))
+}
+
+/// Years ahead, the hub takes no more mail from anybody for as many years; its operator has a way back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_clock_that_was_years_ahead_is_reset() -> Result<()> {
+    let ahead = match off_by(YEARS) {
+        Ok(environment) => environment,
+        Err(skip) => {
+            skip.print("clock reset");
+            return Ok(());
+        }
+    };
+    let mut hub = TestHub::start();
+    let (alice, bob) = (agent(&hub, "alice").await?, agent(&hub, "bob").await?);
+    let to = handle(&hub, "bob");
+    hub.use_environment(ahead);
+    restart(&mut hub);
+    let late = client(&hub, "alice", YEARS)?;
+    let sent = late.send(&Draft::text(&to, "from the future")).await?;
+    ensure!(sent.status == SentStatus::Stored, "{sent:?}");
+
+    hub.use_environment(Vec::new());
+    restart(&mut hub);
+    let now = alice.seal(&Draft::text(&to, "today")).await?;
+    assert_out_of_window(
+        &alice
+            .submit_once(&now)
+            .await
+            .expect_err("the hub lives in the future"),
+    )?;
+    let (is_good, said) = command(&hub, &["clock", "--reset"])?;
+    ensure!(!is_good && said.contains("in use by another process"), "{said}");
+
+    hub.kill();
+    let (is_good, said) = command(&hub, &["doctor", "--dev"])?;
+    ensure!(!is_good && said.contains("aip-hub clock --reset"), "{said}");
+    let (is_good, said) = command(&hub, &["clock", "--reset"])?;
+    ensure!(
+        is_good && said.contains("1 messages and 0 dead letters"),
+        "{said}"
+    );
+    let (is_good, said) = command(&hub, &["clock", "--reset"])?;
+    ensure!(!is_good && said.contains("nothing to reset"), "{said}");
+
+    restart(&mut hub);
+    ensure!(
+        !hub.log_of_this_run().contains("behind the latest time"),
+        "{}",
+        hub.log_of_this_run()
+    );
+    ensure!(
+        alice.submit(&now).await?.status == SentStatus::Stored,
+        "taken now"
+    );
+    let inbox = Arc::default();
+    let got = [received(&bob, &inbox).await?, received(&bob, &inbox).await?];
+    ensure!(got[0].id == sent.id && got[1].id == now.id(), "{got:?}");
     Ok(())
 }

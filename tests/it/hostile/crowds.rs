@@ -186,3 +186,73 @@ async fn one_address_cannot_take_all() {
     let problem: Value = ask(hub.url(), &Request::get("/health/live")).await.json();
     assert_eq!(problem["status"], "live", "health is not limited");
 }
+
+/// A hub as it runs in production, behind a proxy that says who calls.
+fn behind_a_proxy(more: &str) -> TestHub {
+    TestHub::start_with(HubOptions {
+        config: Some(format!(
+            "[hub]\npublic_url = \"https://hub.example\"\nregistration = \"open\"\n[http]\ntrusted_proxies = \
+             [\"127.0.0.0/8\"]\nrequests_per_sec = 10000\nrequest_burst = 10000\n{more}"
+        )),
+        production: Some("hub.example".to_owned()),
+        ..HubOptions::default()
+    })
+}
+
+/// Who keeps bodies open at the least rate holds a part of the room for them, whatever the number of connections.
+#[tokio::test]
+async fn slow_bodies_of_one_address_leave_room_for_others() {
+    const BODIES: usize = 80;
+    const BODY_BYTES: usize = 4 << 20;
+    let hub = behind_a_proxy("body_timeout_secs = 60\n");
+    let (alice, bob) = (
+        TestAgent::registered(&hub, "alice").await,
+        TestAgent::registered(&hub, "bob").await,
+    );
+    let stranger =
+        |body: Vec<u8>| Request::post("/api/v1/messages", body).field("x-forwarded-for", "203.0.113.7");
+    let whole = stranger(vec![b' '; BODY_BYTES]).to_bytes();
+    // More than the whole room, all but the last byte.
+    let mut crowd = Vec::new();
+    for _ in 0..BODIES {
+        let mut wire = Wire::open(hub.url()).await.unwrap();
+        let _sent = wire.send(&whole[..whole.len() - 1]).await;
+        crowd.push(wire);
+    }
+    let answer = crowd.last_mut().unwrap().answer().await.unwrap();
+    assert_eq!(
+        (answer.status, assert_refused(&answer, "one of many").as_str()),
+        (429, "rate_limited")
+    );
+    let large = alice.envelope_with(&bob, &vec![b'x'; 150_000], |_| ()).to_wire();
+    let answer = ask(hub.url(), &stranger(large.clone())).await;
+    assert_eq!(answer.status, 429, "{}", answer.text());
+    let other = Request::post("/api/v1/messages", large).field("x-forwarded-for", "198.51.100.1");
+    let answer = ask(hub.url(), &other).await;
+    assert_eq!(answer.status, 202, "{}", answer.text());
+}
+
+/// Nor does one address take all places of sockets that are signing in.
+#[tokio::test]
+async fn sockets_of_one_address_leave_places_to_sign_in() {
+    let hub = behind_a_proxy("[receive]\nauth_timeout_secs = 30\n");
+    let open = async |address: &str| {
+        let fields = [("sec-websocket-protocol", "aip.v1"), ("x-forwarded-for", address)];
+        Socket::try_open(&hub, &fields).await
+    };
+    let mut crowd = Vec::new();
+    let refused = loop {
+        match open("203.0.113.7").await {
+            Ok(socket) => crowd.push(socket),
+            Err(status) => break status,
+        }
+    };
+    assert_eq!((refused, crowd.len()), (429, 128));
+    assert!(open("198.51.100.1").await.is_ok());
+    drop(crowd.pop());
+    let freed = async { while open("203.0.113.7").await.is_err() {} };
+    assert!(
+        tokio::time::timeout(DEADLINE, freed).await.is_ok(),
+        "the place is not given back"
+    );
+}

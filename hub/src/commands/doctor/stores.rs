@@ -6,7 +6,7 @@ use super::Finding;
 use crate::clock;
 use crate::config::Settings;
 use crate::datadir::DataDir;
-use crate::stores::Stores;
+use crate::stores::{MailStore, Stores};
 
 pub(super) async fn examine(settings: &Settings, folder: &DataDir) -> Vec<Finding> {
     let engines = &settings.engines;
@@ -62,9 +62,15 @@ pub(super) async fn registry(registry: &SqlStore) -> [Finding; 2] {
 fn time(stores: &Stores) -> Option<Finding> {
     let mark = stores.mailboxes.store().clock_high_water()?;
     let slip = clock::behind(clock::wall(), mark)?;
+    let way_back = match stores.mailboxes {
+        MailStore::Embedded(_) => {
+            ". If it is right, and was ahead before, `aip-hub clock --reset` takes the mailboxes of a stopped hub back"
+        }
+        MailStore::Nats(_) => "",
+    };
     Some(Finding::Bad(format!(
         "the clock is {} s behind the latest time that the mailboxes have seen ({mark}): set it; until then the hub's \
-         time goes on from that moment at half speed",
+         time goes on from that moment at half speed{way_back}",
         slip.as_secs()
     )))
 }
