@@ -32,6 +32,10 @@ pub const CODE_BYTES_MAX: usize = 128;
 pub const SESSIONS_COUNTED_MAX: usize = 4;
 /// Messages whose attempts are kept in memory (twice so many at most); older ones are read from the store.
 pub const ATTEMPTS_CACHED_MAX: usize = 32_768;
+/// Messages whose attempts are raised in memory and not written down yet; no more than those kept there.
+pub const ATTEMPTS_UNWRITTEN_MAX: usize = ATTEMPTS_CACHED_MAX;
+/// Messages whose attempts are written down in one operation of the store's writer.
+pub const ATTEMPTS_WRITTEN_AT_ONCE: usize = 256;
 /// Index entries that one sweep handles.
 pub const SWEEP_ENTRIES_MAX: usize = 1_000;
 /// Operations in one batch of the store's writer.

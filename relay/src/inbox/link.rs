@@ -132,6 +132,11 @@ impl Link {
         &self.epoch
     }
 
+    /// What is there for the agent already; [`Self::next`] waits for more.
+    pub fn ready(&mut self) -> Option<Output> {
+        self.take_output()
+    }
+
     /// The next thing for the agent. To ask for it says that all before has been sent. Nothing is lost when the future
     /// is dropped. It minds the time itself: what is due meanwhile, such as another try after the store failed, begins.
     pub async fn next(&mut self) -> Output {

@@ -115,9 +115,11 @@ impl Mailboxes for MemoryMailboxes {
         seqs: &[u64],
         session: u64,
     ) -> Result<Vec<Attempt>, StoreError> {
-        let raised = self.attempts.raise(&*self.records(), mailbox, seqs, session)?;
-        self.write(|txn| rules::note_attempts(txn, mailbox, &raised.records))?;
-        Ok(raised.attempts)
+        let attempts = self.attempts.raise(&*self.records(), mailbox, seqs, session)?;
+        for counts in self.attempts.take_unwritten() {
+            self.write(|txn| rules::note_attempts(txn, &counts))?;
+        }
+        Ok(attempts)
     }
 
     async fn ack(

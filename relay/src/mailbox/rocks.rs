@@ -19,7 +19,7 @@ use self::folder::{FolderLock, Opened};
 pub use self::open_error::OpenError;
 use self::watermark::Watermark;
 use self::writer::{Kind, Shared, Writer};
-use super::attempts::{AttemptBook, Raised};
+use super::attempts::AttemptBook;
 use super::counters::Counters;
 use super::error::StoreError;
 use super::keys::{self, meta};
@@ -147,6 +147,22 @@ impl RocksMailboxes {
             .map_err(|error| StoreError::Unavailable(format!("a read did not end: {error}").into()))?
     }
 
+    /// Writes down how often messages were offered, a little at a time: others have their turn in between.
+    async fn note_attempts(&self) -> Result<(), StoreError> {
+        for counts in self.attempts.take_unwritten() {
+            let run = move |txn: &mut Txn<'_>| rules::note_attempts(txn, &counts);
+            self.writer.submit(Kind::Unsynced, 0, run, |_, ()| {}).await?;
+        }
+        Ok(())
+    }
+
+    /// The same without waiting.
+    fn leave_attempts(&self) {
+        for counts in self.attempts.take_unwritten() {
+            self.writer.leave(move |txn| rules::note_attempts(txn, &counts));
+        }
+    }
+
     /// Lets what was deleted go, in the background: without new mail the store has no occasion of its own,
     /// and a full disk lets no new mail in.
     fn make_room(&self) {
@@ -180,6 +196,12 @@ impl RocksMailboxes {
     }
 }
 
+impl Drop for RocksMailboxes {
+    fn drop(&mut self) {
+        self.leave_attempts();
+    }
+}
+
 #[async_trait]
 impl Mailboxes for RocksMailboxes {
     async fn append(&self, append: Append) -> Result<AppendOutcome, StoreError> {
@@ -208,12 +230,17 @@ impl Mailboxes for RocksMailboxes {
         seqs: &[u64],
         session: u64,
     ) -> Result<Vec<Attempt>, StoreError> {
-        let (mailbox, seqs) = (*mailbox, seqs.to_vec());
-        let raise =
-            move |engine: &Engine, attempts: &AttemptBook| attempts.raise(engine, &mailbox, &seqs, session);
-        let Raised { attempts, records } = self.read(raise).await?;
-        self.writer
-            .leave(move |txn| rules::note_attempts(txn, &mailbox, &records));
+        let attempts = match self.attempts.raise_known(mailbox, seqs, session) {
+            Some(attempts) => attempts,
+            None => {
+                let (mailbox, seqs) = (*mailbox, seqs.to_vec());
+                self.read(move |engine, attempts| attempts.raise(engine, &mailbox, &seqs, session))
+                    .await?
+            }
+        };
+        if self.attempts.is_full() {
+            self.leave_attempts();
+        }
         Ok(attempts)
     }
 
@@ -316,6 +343,7 @@ impl Live for RocksMailboxes {}
 #[async_trait]
 impl Upkeep for RocksMailboxes {
     async fn sweep(&self, now: Timestamp) -> Result<Swept, StoreError> {
+        self.note_attempts().await?;
         let run = move |txn: &mut Txn<'_>| rules::sweep::sweep(txn, now);
         let swept = self.write(run, Counters::swept).await?;
         let (shared, watermark) = (Arc::clone(&self.shared), Arc::clone(&self.watermark));

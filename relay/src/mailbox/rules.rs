@@ -11,6 +11,7 @@ use aip_protocol::time::Timestamp;
 use bytes::Bytes;
 use uuid::Uuid;
 
+use super::attempts::Count;
 use super::error::StoreError;
 use super::keys::{self, Ends, Expiry, meta};
 use super::outcomes::{AckOutcome, Acked, AppendOutcome, Full, Settled, Status, StatusRecord};
@@ -334,12 +335,8 @@ fn tick(txn: &mut Txn<'_>, now: Timestamp) -> Result<(), StoreError> {
 
 /// See [`super::Mailboxes::offer`]: writes down counts that were raised in memory, unless the message is
 /// settled.
-pub(crate) fn note_attempts(
-    txn: &mut Txn<'_>,
-    mailbox: &MailboxId,
-    raised: &[(u64, records::AttemptRecord)],
-) -> Result<(), StoreError> {
-    for (seq, attempts) in raised {
+pub(crate) fn note_attempts(txn: &mut Txn<'_>, counts: &[Count]) -> Result<(), StoreError> {
+    for ((mailbox, seq), attempts) in counts {
         let key = keys::message(mailbox, *seq);
         if txn.exists(Family::Message, &key)? {
             txn.put(Family::Attempt, key, attempts.encode());

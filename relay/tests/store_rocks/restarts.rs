@@ -97,6 +97,30 @@ async fn row_44_what_was_answered_is_in_the_files() {
 }
 
 /// The newest log file.
+/// A sweep writes down how often a message was offered, and a crash loses only what was offered since.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crash_forgets_offers_since_the_last_sweep_and_no_others() {
+    let ground = Ground::new();
+    let store = ground.open();
+    for n in 1..=3 {
+        store.append(mail(n)).await.unwrap();
+    }
+    store.offer(&bob(), &[1, 2, 3], 1).await.unwrap();
+    store.ack(&bob(), 1, &[], start()).await.unwrap();
+    store.sweep(start()).await.unwrap();
+    store.offer(&bob(), &[3], 2).await.unwrap();
+    let crashed = ground.dir.path().join("crashed");
+    copy(&ground.path(), &crashed);
+
+    let store = open(&crashed, &ground.disk).unwrap();
+    let attempts = store.offer(&bob(), &[2, 3], 3).await.unwrap();
+    let counts: Vec<_> = attempts
+        .iter()
+        .map(|attempt| (attempt.seq, attempt.attempt, attempt.sessions))
+        .collect();
+    assert_eq!(counts, [(2, 2, 2), (3, 2, 2)]);
+}
+
 fn newest_log(db: &Path) -> PathBuf {
     let logs = fs::read_dir(db).unwrap().map(|entry| entry.unwrap().path());
     logs.filter(|path| path.extension().is_some_and(|extension| extension == "log"))

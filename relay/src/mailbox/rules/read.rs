@@ -56,6 +56,8 @@ struct Page<'a> {
     fetch: &'a Fetch,
     bytes: usize,
     messages: Vec<StoredMessage>,
+    /// Of the last message: the next one is often by the same.
+    sender: Option<Did>,
     failed: Option<StoreError>,
 }
 
@@ -81,13 +83,18 @@ impl Page<'_> {
             return Ok(ControlFlow::Break(()));
         }
         self.bytes = bytes;
+        let sender = match self.sender.take() {
+            Some(sender) if sender.as_str() == record.sender => sender,
+            _ => records::did(record.sender)?,
+        };
+        self.sender = Some(sender.clone());
         self.messages.push(StoredMessage {
             seq,
             accepted_at: keys::moment(record.accepted_at),
             expires_at: keys::moment(record.expires_at),
             attempts: 0,
             sessions: 0,
-            sender: records::did(record.sender)?,
+            sender,
             id: record.id,
             wire: Bytes::copy_from_slice(record.wire),
         });
@@ -106,6 +113,7 @@ pub(crate) fn fetch(
         fetch,
         bytes: 0,
         messages: Vec::new(),
+        sender: None,
         failed: None,
     };
     match &fetch.select {
