@@ -1,6 +1,7 @@
 //! The frames of spec §6 as text, both ways. Envelopes are cut out of frames and put into frames as bytes: what an
 //! agent signed is never parsed and written anew.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use aip_protocol::error::{ErrorCode, Refusal};
@@ -208,7 +209,8 @@ pub(super) fn message(epoch: &Epoch, item: &Item) -> String {
          \"accepted_at\":\"{accepted_at}\",\"envelope\":"
     );
     // The hub took it in as strict JSON, so it is UTF-8 and nothing is replaced.
-    frame.push_str(&String::from_utf8_lossy(wire));
+    let envelope = str::from_utf8(wire).map_or_else(|_| String::from_utf8_lossy(wire), Cow::Borrowed);
+    frame.push_str(&envelope);
     frame.push('}');
     frame
 }
