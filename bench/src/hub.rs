@@ -11,15 +11,24 @@ use anyhow::{Context, anyhow, bail};
 
 use crate::process::{Running, free_port, wait_for_port};
 
+/// What a mailbox may hold in the data folder, and on NATS, where settled messages count for some minutes too.
+const MAILBOX_MESSAGES: usize = 1_000_000;
+pub(crate) const NATS_MAILBOX_MESSAGES: usize = 20_000;
+
 /// Limits that the goals do not measure are out of the way; everything else is as it ships.
-const SETTINGS: &str = "
-[relay]
-sender_messages_per_sec = 1000000
-sender_burst_messages = 1000000
-mailbox_messages_max = 1000000
-mailbox_bytes_max = 100000000000
-mailbox_messages_per_sender_max = 1000000
-";
+fn settings(engines: &Engines) -> String {
+    let messages = if engines.mailboxes.is_empty() {
+        MAILBOX_MESSAGES
+    } else {
+        NATS_MAILBOX_MESSAGES
+    };
+    let replicas = engines.replicas.max(1);
+    format!(
+        "[relay]\nsender_messages_per_sec = 1000000\nsender_burst_messages = 1000000\n\
+         mailbox_messages_max = {messages}\nmailbox_messages_per_sender_max = {messages}\n\
+         mailbox_bytes_max = 100000000000\n[nats]\nreplicas = {replicas}\n[postgres]\nmigrate_at_start = true\n"
+    )
+}
 
 /// Where a hub keeps what it keeps. What is left empty lies in its data folder.
 #[derive(Debug, Clone, Default)]
@@ -35,11 +44,6 @@ pub(crate) struct Engines {
 }
 
 impl Engines {
-    fn settings(&self) -> String {
-        let replicas = self.replicas.max(1);
-        format!("[nats]\nreplicas = {replicas}\n[postgres]\nmigrate_at_start = true\n")
-    }
-
     fn environment(&self) -> [(&'static str, &str); 3] {
         [
             ("AIP_HUB__ENGINES__REGISTRY_URL", &self.registry),
@@ -75,8 +79,8 @@ impl Hub {
     /// The same on engines.
     pub(crate) fn start_on(folder: &Path, port: u16, engines: &Engines) -> anyhow::Result<Self> {
         std::fs::create_dir_all(folder)?;
-        let settings = folder.join("bench.toml");
-        std::fs::write(&settings, format!("{SETTINGS}{}", engines.settings()))?;
+        let file = folder.join("bench.toml");
+        std::fs::write(&file, settings(engines))?;
         let name = format!("localhost:{port}");
         let started = Instant::now();
         let mut process = Running::start(
@@ -90,7 +94,7 @@ impl Hub {
                     &name,
                 ])
                 .arg("--config")
-                .arg(&settings)
+                .arg(&file)
                 .arg("--data")
                 .arg(folder.join("data"))
                 .envs(engines.environment())

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::{KEY, Options};
 use crate::agents::{Crowd, posts};
-use crate::hub::{Engines, Hub, Straw, StrawStore};
+use crate::hub::{Engines, Hub, NATS_MAILBOX_MESSAGES, Straw, StrawStore};
 use crate::load::{self, Load, Pace, Requests};
 use crate::monitor;
 use crate::process::{free_port, usage};
@@ -308,7 +308,7 @@ impl<'a> Bench<'a> {
         let raw64 = self.raw(64).await?;
         let (straw64, _) = self.load(straw, "/publish", 64).await?;
         // Another reader in each round: a mailbox holds a bounded number of settled messages too.
-        let count = self.count();
+        let count = self.count().min(NATS_MAILBOX_MESSAGES);
         let same = self.crowd.envelopes_to(CROWD / 2 + number, count);
         let (same64, _) = self.send(hub, "/api/v1/messages", 64, &same).await?;
         let per_answer = |before: f64, after: f64| (after - before) / hub64.answers as f64;
