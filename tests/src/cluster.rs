@@ -117,8 +117,7 @@ impl Cluster {
         cluster
     }
 
-    /// The same with a process for each of these ways to the same engines. The first one makes what is missing; the
-    /// others are started at once.
+    /// The same with a process for each of these ways to the same engines, all started at once.
     ///
     /// # Panics
     /// When one does not become ready; the message holds its log.
@@ -131,14 +130,11 @@ impl Cluster {
         let mut cluster = Self::on(first, 0, config);
         let prepare = |way| TestHub::prepare(cluster.options_by(way));
         cluster.hubs = ways.iter().map(prepare).collect();
-        if let Some((first, others)) = cluster.hubs.split_first_mut() {
-            first.restart();
-            std::thread::scope(|scope| {
-                for hub in others {
-                    scope.spawn(|| hub.restart());
-                }
-            });
-        }
+        std::thread::scope(|scope| {
+            for hub in &mut cluster.hubs {
+                scope.spawn(|| hub.restart());
+            }
+        });
         cluster
     }
 

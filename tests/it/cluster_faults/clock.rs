@@ -13,8 +13,8 @@ use tempfile::TempDir;
 
 use super::ground::Ground;
 use super::{engines, hurt};
-use crate::faults::{ROOMY, until};
 use crate::faults::clock::{assert_out_of_window, off_as_in, off_by};
+use crate::faults::{ROOMY, until};
 
 /// Who is off, and by how many seconds. Each error has a process of its own: time does not go back in one that was ahead.
 const ERRORS: [(usize, i64); 4] = [(0, 240), (1, -240), (2, 600), (3, -600)];

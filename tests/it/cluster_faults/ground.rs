@@ -148,12 +148,13 @@ impl Ground {
         let logs = self.keep_logs();
         self.probe.close().await;
         let history = self.load.finish().await?;
+        assert_good(&fault.replace(' ', "-"), seed, &history);
         report(&format!(
-            "{fault}: {rounds} rounds, {} messages acknowledged, {} delivered, slowest recovery {slowest_recovery_millis} ms",
+            "{fault}: {rounds} rounds, {} messages acknowledged, {} delivered, 0 violations, slowest recovery \
+             {slowest_recovery_millis} ms",
             history.acknowledged(),
             history.delivered(),
         ));
-        assert_good(&fault.replace(' ', "-"), seed, &history);
         for name in moved {
             let count = by_how_much(&readings, name);
             ensure!(

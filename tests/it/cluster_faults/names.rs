@@ -10,13 +10,18 @@ use super::{engines, hurt};
 
 /// Processes of the hub.
 const PROCESSES: usize = 2;
+/// Shorter than any standstill: whoever needs a name then is told to come back.
+const TIMEOUT_SECS: u64 = 2;
 
 async fn start(fault: &'static str) -> Result<(Postgres, Ground)> {
     let postgres = hurt(|| Postgres::start(PostgresOptions::default()));
-    let way = Engines {
+    let mut way = Engines {
         registry: postgres.database("hub"),
         ..engines()
     };
+    let timeouts = ["STATEMENT", "WAIT"].map(|what| format!("AIP_HUB__POSTGRES__{what}_TIMEOUT_SECS"));
+    way.more
+        .extend(timeouts.map(|name| (name, TIMEOUT_SECS.to_string())));
     let ground = Ground::start(fault, &vec![way; PROCESSES]).await?;
     Ok((postgres, ground))
 }
@@ -44,5 +49,5 @@ async fn postgresql_stands_still() -> Result<()> {
         hurt(|| postgres.resume());
         ground.recovers().await?;
     }
-    ground.judge(&["aip_relay_stored_total"]).await
+    ground.judge(&["aip_registry_connections_lost_total"]).await
 }

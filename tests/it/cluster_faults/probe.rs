@@ -25,7 +25,7 @@ impl Probe {
         let to = handle(home, "listener");
         let mut senders = Vec::new();
         for hub in cluster.hubs() {
-            let sender = builder(&cluster.home(hub.url()), "probe")?.build()?;
+            let sender = builder(cluster.home(hub.url()), "probe")?.build()?;
             // From here on the identity is known, also while the names are away.
             sender.identity(&to).await?;
             senders.push(sender);

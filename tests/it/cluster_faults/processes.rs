@@ -5,6 +5,9 @@ use std::time::Duration;
 use aip_tests::{TestHub, rounds_of, standstill};
 use anyhow::{Context, Result, ensure};
 use rand::RngExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use super::ground::{Ground, report};
 use super::steady::Steady;
@@ -15,6 +18,8 @@ const PROCESSES: usize = 3;
 /// Pairs of agents that are to notice nothing.
 const PAIRS: usize = 6;
 const REST: Duration = Duration::from_millis(50);
+/// For an answer that a process gives at once.
+const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 /// Ends a hang only.
 const EXIT_WITHIN: Duration = Duration::from_mins(1);
 
@@ -26,6 +31,10 @@ async fn a_process_of_the_hub_is_killed() -> Result<()> {
         ground.goes_on().await;
         let victim = ground.any_process();
         hurt(|| ground.cluster.hub_mut(victim).kill());
+        ensure!(
+            !tells(ground.cluster.hub(victim)).await,
+            "a dead process tells its metrics"
+        );
         ground.moment(1_000).await;
         if ground.chance.random_ratio(1, 3) {
             let after = Duration::from_millis(ground.chance.random_range(0..400));
@@ -46,6 +55,10 @@ async fn a_process_of_the_hub_stands_still() -> Result<()> {
         ground.goes_on().await;
         let victim = ground.any_process();
         hurt(|| ground.cluster.hub(victim).pause());
+        ensure!(
+            !tells(ground.cluster.hub(victim)).await,
+            "a process that stands still tells its metrics"
+        );
         tokio::time::sleep(standstill()).await;
         ground.cluster.hub(victim).resume();
         ground.recovers().await?;
@@ -76,6 +89,19 @@ async fn all_processes_are_replaced_one_after_the_other() -> Result<()> {
     let least = u64::try_from(rounds * PAIRS)?;
     ensure!(passed.reconnects >= least, "nobody had to reconnect: {passed:?}");
     ground.judge(&["aip_relay_stored_total"]).await
+}
+
+/// Whether whoever asks for the metrics of a process gets an answer: how its end and its standstill show.
+async fn tells(hub: &TestHub) -> bool {
+    let address = hub.operator_url().trim_start_matches("http://");
+    let reading = async {
+        let mut stream = TcpStream::connect(address).await?;
+        stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").await?;
+        stream.read_u8().await
+    };
+    timeout(ANSWER_WITHIN, reading)
+        .await
+        .is_ok_and(|answer| answer.is_ok())
 }
 
 fn replace(hub: &mut TestHub) -> Result<()> {

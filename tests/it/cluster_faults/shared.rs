@@ -48,5 +48,7 @@ async fn redis_stands_still() -> Result<()> {
         hurt(|| redis.resume());
         ground.recovers().await?;
     }
-    ground.judge(&["aip_redis_timeouts_total", "aip_redis_rate_fallbacks_total"]).await
+    ground
+        .judge(&["aip_redis_timeouts_total", "aip_redis_rate_fallbacks_total"])
+        .await
 }

@@ -39,6 +39,12 @@ fn hurt_ways<'a>(ground: &mut Ground, proxies: &'a [Proxy]) -> &'a [Proxy] {
     }
 }
 
+fn delay(ways: &[Proxy], delay: Duration) {
+    for way in ways {
+        way.delay(delay);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_way_to_nats_is_cut() -> Result<()> {
     let (_nats, proxies, mut ground) = start("the way to NATS is cut").await?;
@@ -47,7 +53,9 @@ async fn the_way_to_nats_is_cut() -> Result<()> {
         let ways = hurt_ways(&mut ground, &proxies);
         if ground.chance.random_bool(0.5) {
             let bytes = ground.chance.random_range(1..BYTES_MAX);
-            ways.iter().for_each(|way| way.drop_after(bytes));
+            for way in ways {
+                way.drop_after(bytes);
+            }
             ground.moment(1_000).await;
         }
         hurt(|| ways.iter().for_each(Proxy::cut));
@@ -63,9 +71,9 @@ async fn the_way_to_nats_is_slow() -> Result<()> {
     let (_nats, proxies, mut ground) = start("the way to NATS is slow").await?;
     for _ in 0..rounds_of(2) {
         let ways = hurt_ways(&mut ground, &proxies);
-        ways.iter().for_each(|way| way.delay(DELAY));
+        delay(ways, DELAY);
         ground.goes_on().await;
-        ways.iter().for_each(|way| way.delay(Duration::ZERO));
+        delay(ways, Duration::ZERO);
         ground.recovers().await?;
     }
     ground.judge(&["aip_relay_stored_total"]).await
