@@ -254,6 +254,10 @@ pub fn postgres_options(settings: &Settings) -> Result<Option<PostgresOptions>, 
     }
     let postgres = &settings.postgres;
     let mut options = PostgresOptions::new(url.reveal())?;
+    let process = &settings.hub.process_name;
+    if !process.is_empty() {
+        options.application_name = format!("aip-hub {process}");
+    }
     options.connections_max = postgres.connections_max;
     options.connect_timeout_secs = postgres.connect_timeout_secs;
     options.wait_timeout_secs = postgres.wait_timeout_secs;
