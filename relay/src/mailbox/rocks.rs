@@ -230,13 +230,12 @@ impl Mailboxes for RocksMailboxes {
         seqs: &[u64],
         session: u64,
     ) -> Result<Vec<Attempt>, StoreError> {
-        let attempts = match self.attempts.raise_known(mailbox, seqs, session) {
-            Some(attempts) => attempts,
-            None => {
-                let (mailbox, seqs) = (*mailbox, seqs.to_vec());
-                self.read(move |engine, attempts| attempts.raise(engine, &mailbox, &seqs, session))
-                    .await?
-            }
+        let attempts = if let Some(attempts) = self.attempts.raise_known(mailbox, seqs, session) {
+            attempts
+        } else {
+            let (mailbox, seqs) = (*mailbox, seqs.to_vec());
+            self.read(move |engine, attempts| attempts.raise(engine, &mailbox, &seqs, session))
+                .await?
         };
         if self.attempts.is_full() {
             self.leave_attempts();
@@ -344,7 +343,12 @@ impl Live for RocksMailboxes {}
 impl Upkeep for RocksMailboxes {
     async fn sweep(&self, now: Timestamp) -> Result<Swept, StoreError> {
         self.note_attempts().await?;
-        let run = move |txn: &mut Txn<'_>| rules::sweep::sweep(txn, now);
+        let shared = Arc::clone(&self.shared);
+        let run = move |txn: &mut Txn<'_>| {
+            let (swept, reached) = rules::sweep::sweep_from(txn, now, shared.looked())?;
+            shared.look_to(reached);
+            Ok(swept)
+        };
         let swept = self.write(run, Counters::swept).await?;
         let (shared, watermark) = (Arc::clone(&self.shared), Arc::clone(&self.watermark));
         let note = move |_: &Engine, _: &AttemptBook| {

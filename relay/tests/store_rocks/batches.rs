@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
 
 use aip_relay::mailbox::rocks::RocksMailboxes;
 use aip_relay::mailbox::suite::{bob, duplicate, envelope, stored};
@@ -112,4 +113,48 @@ async fn what_changes_nothing_writes_nothing() {
     store.ack(&bob(), 1, &[], start()).await.unwrap();
     store.sweep(start()).await.unwrap();
     assert_eq!(ground.disk.commits.load(SeqCst), commits);
+}
+
+/// A sweep that finds nothing is not written down, and the next one does not look back: but what is stored with its end
+/// behind it is met all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_ends_before_an_idle_sweep_is_met_by_the_next_one() {
+    let ground = Ground::new();
+    let store = ground.open();
+    let swept = async |store: &RocksMailboxes| store.sweep(start()).await.unwrap().expired.len();
+    let mut late = mail(1);
+    late.expires_at = start() - Duration::from_secs(5);
+    assert_eq!(swept(&store).await, 0);
+    let batches = store.stats().batches;
+    assert_eq!(swept(&store).await, 0);
+    assert_eq!(store.stats().batches, batches, "nothing is written");
+    store.append(late).await.unwrap();
+    assert_eq!((swept(&store).await, swept(&store).await), (1, 0));
+}
+
+/// In one batch with the sweep, on either side of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_stored_in_one_batch_with_a_sweep_is_met() {
+    for sweep_first in [true, false] {
+        let ground = Ground::new();
+        let store = ground.open();
+        let mut late = mail(1);
+        late.expires_at = start() - Duration::from_secs(5);
+        let append = {
+            let store = Arc::clone(&store);
+            Box::pin(async move { store.append(late).await.map(|_| 0_usize).unwrap() }) as Job<usize>
+        };
+        let sweep = {
+            let store = Arc::clone(&store);
+            Box::pin(async move { store.sweep(start()).await.unwrap().expired.len() }) as Job<usize>
+        };
+        let jobs = if sweep_first {
+            vec![sweep, append]
+        } else {
+            vec![append, sweep]
+        };
+        let told: usize = in_one_batch(&ground, &store, jobs).await.into_iter().sum();
+        let later = store.sweep(start()).await.unwrap().expired.len();
+        assert_eq!(told + later, 1, "the sweep comes first: {sweep_first}");
+    }
 }

@@ -14,9 +14,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::super::counters::Counters;
 use super::super::error::StoreError;
-use super::super::keys::meta;
+use super::super::keys::{Expiry, meta};
 use super::super::records;
-use super::super::view::{Family, Txn};
+use super::super::view::{Family, Key, Txn, Writes};
 use super::RocksOptions;
 use super::cached::CachedEngine;
 use super::disk::{Disk, DiskGuard, Space};
@@ -35,6 +35,8 @@ pub(super) struct Shared {
     poisoned: OnceLock<String>,
     /// Nanoseconds; 0 before the first.
     clock: AtomicU64,
+    /// Nothing ends before it, in nanoseconds: known since the start, and not written down.
+    looked: AtomicU64,
     /// Batches written.
     commits: AtomicU64,
     /// Of them, those known to be on the disk.
@@ -51,6 +53,7 @@ impl Shared {
             lost_batches: opened.lost,
             poisoned: OnceLock::new(),
             clock: AtomicU64::new(clock),
+            looked: AtomicU64::new(0),
             commits: AtomicU64::new(opened.commits),
             synced: AtomicU64::new(opened.commits),
         }
@@ -64,6 +67,26 @@ impl Shared {
     /// What the failed write said.
     pub(super) fn poisoned(&self) -> Option<&str> {
         self.poisoned.get().map(String::as_str)
+    }
+
+    /// Where the last sweep has looked to. Asked and told on the writer's thread, so that nothing is written meanwhile.
+    pub(super) fn looked(&self) -> u64 {
+        self.looked.load(Relaxed)
+    }
+
+    /// A sweep has looked so far.
+    pub(super) fn look_to(&self, nanos: u64) {
+        self.looked.store(nanos, Relaxed);
+    }
+
+    /// What was written may end before that.
+    fn look_again(&self, writes: &Writes) {
+        let mut ends = writes.range((Family::Expiry, Key::from_parts(&[]))..);
+        if let Some(((Family::Expiry, first), _)) = ends.next()
+            && let Some(first) = Expiry::parse(first.as_slice())
+        {
+            self.looked.fetch_min(first.at, Relaxed);
+        }
     }
 
     pub(super) fn clock(&self) -> u64 {
@@ -314,6 +337,7 @@ impl WriterLoop {
             let clock = records::meta_number(Some(clock.clone())).unwrap_or_default();
             shared.clock.fetch_max(clock, Relaxed);
         }
+        shared.look_again(&writes);
         view.absorb(writes);
         for (family, span) in drops {
             if let Err(error) = self.engine.reclaim(family, &span) {
