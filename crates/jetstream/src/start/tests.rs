@@ -1,3 +1,5 @@
+//! Starts on real servers: new streams and old ones, many processes at once, and what is refused.
+
 use aip_engines::NatsOptions;
 use async_nats::HeaderMap;
 use async_nats::jetstream::stream::StorageType;
