@@ -203,7 +203,8 @@ fn agent_line(agent: &Value) -> String {
 fn own_quota(quota: &Value) -> String {
     let members = quota.as_object().into_iter().flatten();
     let own = members.filter(|(_, value)| !value.is_null());
-    own.map(|(key, value)| format!("  {key}={value}")).collect()
+    let own: Vec<String> = own.map(|(key, value)| format!("  {key}={value}")).collect();
+    own.concat()
 }
 
 fn invite_line(invite: &Value) -> String {

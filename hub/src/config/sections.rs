@@ -68,7 +68,8 @@ section! {
         pub keep_alive_secs: u64 = 30, in 1..=600;
         /// Time from the first signal to the end of the process, in seconds.
         pub shutdown_timeout_secs: u64 = 20, in 1..=600;
-        /// Networks whose X-Forwarded-For is believed, in CIDR form (`127.0.0.1/32`): the reverse proxy.
+        /// Networks whose X-Forwarded-For is believed, in CIDR form (`127.0.0.1/32`): the reverse proxy. While it is
+        /// missing here, all who come through it share what one network address may do.
         pub trusted_proxies: Vec<IpNet> = Vec::new();
         /// Origins whose web pages may open a WebSocket or call the API (`https://app.example.org`).
         /// Programs that are not browsers send no Origin and need no entry.
