@@ -6,7 +6,7 @@
 //! them when it is full. Everything is keyed by session, so the late end of a replaced socket ends only itself.
 //!
 //! Where the hub has several processes, what happens here is told to the others ([`Neighbours`]) and what happened
-//! there is heard ([`Ears`]); a slot's first user makes the agent known to them, its last one ends that.
+//! there is heard ([`Ears`](crate::neighbours::Ears)); a slot's first user makes the agent known to them, its last one ends that.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
