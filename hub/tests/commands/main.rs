@@ -431,6 +431,32 @@ fn a_backup_says_which_hub_it_looked_for() {
     assert!(!folder.path("copy").exists());
 }
 
+#[test]
+fn an_epoch_is_renewed_while_no_hub_runs() {
+    let folder = Folder::new();
+    let data = folder.at("data");
+    assert!(bad(&["epoch", "renew", "--data", &data]).contains("does not exist"));
+    let hub = Hub::start(&data);
+    let before = discovered_epoch(&hub);
+    assert!(bad(&["epoch", "renew", "--data", &data]).contains("in use by another process"));
+    assert!(hub.terminate().0.success());
+    let said = good(&["epoch", "renew", "--data", &data]);
+    let after = discovered_epoch(&Hub::start(&data));
+    assert_ne!(after, before);
+    assert!(said.contains(&after), "{said}");
+}
+
+/// The way back is for a clock that was far ahead only.
+#[test]
+fn a_clock_that_is_right_is_told_and_not_reset() {
+    let folder = Folder::new();
+    let data = folder.at("data");
+    good(&["init", "--data", &data, "--domain", "example.org"]);
+    assert!(good(&["clock", "--data", &data]).contains("none yet"));
+    let words = bad(&["clock", "--reset", "--data", &data, "--domain", "example.org"]);
+    assert!(words.contains("nothing to reset"), "{words}");
+}
+
 /// The epoch that the hub's discovery document names.
 fn discovered_epoch(hub: &Hub) -> String {
     use std::io::Write as _;
