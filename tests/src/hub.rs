@@ -215,6 +215,7 @@ impl TestHub {
             command.arg("--config").arg(path);
         }
         command.args(&self.options.arguments);
+        command.envs(self.disk_guard());
         command.envs(self.options.environment.iter().map(|(k, v)| (k, v)));
         let log = File::options().create(true).append(true).open(self.log_path());
         match log {
@@ -222,6 +223,18 @@ impl TestHub {
             Err(error) => panic!("no log file: {error}"),
         };
         command
+    }
+
+    /// How full the machine's disk is decides no test: the guard is off, but where a test sets it itself.
+    fn disk_guard(&self) -> Vec<(&'static str, &'static str)> {
+        let set = |config: &String| config.contains("disk_");
+        if self.options.config.as_ref().is_some_and(set) {
+            return Vec::new();
+        }
+        vec![
+            ("AIP_HUB__RELAY__DISK_USED_PERCENT_MAX", "0"),
+            ("AIP_HUB__RELAY__DISK_FREE_BYTES_MIN", "0"),
+        ]
     }
 
     /// The data folder.
