@@ -11,10 +11,14 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("aip-client", &["aip-protocol"]),
     ("aip-jetstream", &["aip-protocol", "aip-relay"]),
     ("aip-cluster", &["aip-protocol", "aip-relay", "aip-registry"]),
+    ("aip-catalog", &["aip-protocol"]),
+    ("aip-embed", &["aip-catalog"]),
     (
         "aip-hub",
         &[
             "aip-protocol",
+            "aip-catalog",
+            "aip-embed",
             "aip-federation",
             "aip-registry",
             "aip-relay",
@@ -26,7 +30,14 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("aip-tests", &["aip-protocol", "aip-client", "aip-engines"]),
     (
         "aip-bench",
-        &["aip-protocol", "aip-relay", "aip-jetstream", "aip-engines"],
+        &[
+            "aip-protocol",
+            "aip-relay",
+            "aip-jetstream",
+            "aip-engines",
+            "aip-catalog",
+            "aip-embed",
+        ],
     ),
 ];
 
@@ -38,12 +49,15 @@ const OWNED: &[(&str, &[&str])] = &[
     ("sqlx", &["aip-registry", "aip-bench"]),
     ("async-nats", &["aip-jetstream", "aip-bench"]),
     ("redis", &["aip-cluster"]),
+    ("tantivy", &["aip-catalog", "aip-bench"]),
+    ("candle-core", &["aip-embed"]),
     (
         "reqwest",
         &[
             "aip-federation",
             "aip-client",
             "aip-hub",
+            "aip-embed",
             "aip-tests",
             "aip-bench",
         ],

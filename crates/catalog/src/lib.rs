@@ -1,0 +1,19 @@
+//! What agents offer, and how it is found (spec §9): by text and by meaning, fused by rank, weighted by trust.
+//!
+//! The catalog is derived: it reads listings from a [`Source`] in the order of its changes and can be deleted at any time.
+//! It knows neither SQL nor HTTP. Meaning comes from [`Embedder`]s, trust from [`TrustScores`].
+
+pub mod embedder;
+pub mod entry;
+pub mod limits;
+pub mod price;
+pub mod query;
+pub mod source;
+pub mod trust;
+
+pub use embedder::{EmbedError, Embedder, Purpose};
+pub use entry::{AttributeValue, Entry};
+pub use price::Price;
+pub use query::{Filter, Query};
+pub use source::{Change, Source, SourceError};
+pub use trust::{NoTrust, TrustScores};
