@@ -31,7 +31,7 @@ demo: setup ## Plays the whole story against a real hub and prints a transcript
 
 test: setup-test ## Runs every test
 	$(CARGO) build --workspace --bins --locked
-	$(CARGO) test --workspace --locked
+	$(CARGO) test --workspace --locked --no-fail-fast
 
 nightly: setup-test ## The fault suites, twenty times as long as in `make test`; see docs/FAULTS.md
 	$(CARGO) build --workspace --bins --locked

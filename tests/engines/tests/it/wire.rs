@@ -9,6 +9,10 @@ use serde_json::Value;
 /// Ends a test that would hang; no test is about time.
 const DEADLINE: Duration = Duration::from_mins(1);
 
+/// How often a server that is not ready yet is asked, and how long between.
+const ASKED_MAX: usize = 300;
+const ASK_EVERY: Duration = Duration::from_millis(100);
+
 fn connect(address: SocketAddr) -> BufReader<TcpStream> {
     let connection = TcpStream::connect(address).expect("a connection");
     connection.set_read_timeout(Some(DEADLINE)).expect("a time limit");
@@ -90,13 +94,17 @@ impl Client {
         assert!(answer.get("seq").is_some(), "{answer}");
     }
 
-    /// How many messages a stream has.
+    /// How many messages a stream has. Servers that have just begun may have to be asked again.
     pub(crate) fn messages(&mut self, stream: &str) -> u64 {
-        let answer = self.ask(&format!("$JS.API.STREAM.INFO.{stream}"), "");
-        answer
-            .pointer("/state/messages")
-            .and_then(Value::as_u64)
-            .expect("a number")
+        for _ in 0..ASKED_MAX {
+            let answer = self.ask(&format!("$JS.API.STREAM.INFO.{stream}"), "");
+            if let Some(messages) = answer.pointer("/state/messages").and_then(Value::as_u64) {
+                return messages;
+            }
+            assert!(answer.get("error").is_some(), "{answer}");
+            std::thread::sleep(ASK_EVERY);
+        }
+        panic!("the servers do not say how many messages {stream} has")
     }
 }
 
