@@ -3,12 +3,16 @@
 use crate::error::{ErrorCode, Refusal};
 use crate::identity::Identity;
 use crate::json::{Json, Object};
-use crate::members::{
-    check_version, invalid, optional_text, optional_time, require, text, time, verifying_kid,
-};
+use crate::members::{check_version, invalid, require, text, time, verifying_kid};
 use crate::name::Did;
 use crate::signature::{Signature, SignedBytes, Tag};
 use crate::time::Timestamp;
+
+mod draft;
+mod offer;
+
+pub use draft::ListingDraft;
+pub use offer::Offer;
 
 const MEMBERS: [&str; 10] = [
     "aip",
@@ -35,6 +39,9 @@ pub enum ListingKind {
 }
 
 impl ListingKind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Capability, Self::Product, Self::Concept];
+
     /// As written in the listing.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -42,6 +49,11 @@ impl ListingKind {
             Self::Product => "product",
             Self::Concept => "concept",
         }
+    }
+
+    /// The kind that is written like this.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 }
 
@@ -103,49 +115,48 @@ impl Listing {
         require(object, &MEMBERS)?;
         check_version(object)?;
         let agent = Did::parse(text(object, "agent")?)?;
-        let owned = |name| optional_text(object, name).map(|text| text.map(str::to_owned));
-        let (lang, currency, price) = (owned("lang")?, owned("currency")?, owned("price")?);
-        if price.as_deref().is_some_and(|price| !is_decimal(price)) {
-            return Err(invalid(
-                "price",
-                "is text of decimal digits with an optional fraction",
-            ));
-        }
         let version = object
             .get("version")
             .and_then(Json::as_int)
             .and_then(|version| u64::try_from(version).ok());
         let version = version.ok_or_else(|| invalid("version", "is an integer from 0 on"))?;
-        let kind = kind(object)?;
+        let offer = Offer::read(object)?;
         let created_at = time(object, "created_at")?;
-        let expires_at = optional_time(object, "expires_at")?;
-        if expires_at.is_some_and(|expires_at| expires_at <= created_at) {
+        if offer
+            .expires_at
+            .is_some_and(|expires_at| expires_at <= created_at)
+        {
             return Err(invalid("expires_at", "is later than created_at"));
         }
         let kid = text(object, "kid")?.to_owned();
         verifying_kid(&kid, agent.as_str(), "kid")?;
         let sig = Signature::parse(object.get("sig").and_then(Json::as_str).unwrap_or_default())?;
         Ok(Self {
-            listing_id: text(object, "listing_id")?.to_owned(),
-            name: text(object, "name")?.to_owned(),
-            description: text(object, "description")?.to_owned(),
-            tags: tags(object)?,
-            available: optional_bool(object, "available")?,
-            attributes: attributes(object)?,
+            listing_id: offer.listing_id,
+            kind: offer.kind,
+            name: offer.name,
+            description: offer.description,
+            lang: offer.lang,
+            tags: offer.tags,
+            price: offer.price,
+            currency: offer.currency,
+            available: offer.available,
+            attributes: offer.attributes,
+            expires_at: offer.expires_at,
             deleted: optional_bool(object, "deleted")?.unwrap_or(false),
             bytes: SignedBytes::of(Tag::Listing, object),
             agent,
             version,
-            kind,
-            lang,
-            price,
-            currency,
             created_at,
-            expires_at,
             kid,
             sig,
             json,
         })
+    }
+
+    /// What it says, without who says it and when.
+    pub fn offer(&self) -> Result<Offer, Refusal> {
+        Offer::from_json(&self.json)
     }
 
     /// SHA-256 of the canonical bytes: the same version with another digest is a conflict.
@@ -170,14 +181,10 @@ impl Listing {
 }
 
 fn kind(object: &Object) -> Result<ListingKind, Refusal> {
-    let kinds = [
-        ListingKind::Capability,
-        ListingKind::Product,
-        ListingKind::Concept,
-    ];
-    let kind = kinds
-        .into_iter()
-        .find(|kind| object.get("kind").and_then(Json::as_str) == Some(kind.as_str()));
+    let kind = object
+        .get("kind")
+        .and_then(Json::as_str)
+        .and_then(ListingKind::parse);
     kind.ok_or_else(|| invalid("kind", "is capability, product or concept"))
 }
 
@@ -215,6 +222,16 @@ fn attributes(object: &Object) -> Result<Object, Refusal> {
         .ok_or_else(|| invalid("attributes", "holds strings, integers and booleans"))
 }
 
+fn decimal(price: Option<String>) -> Result<Option<String>, Refusal> {
+    if price.as_deref().is_some_and(|price| !is_decimal(price)) {
+        return Err(invalid(
+            "price",
+            "is text of decimal digits with an optional fraction",
+        ));
+    }
+    Ok(price)
+}
+
 /// Digits without a leading zero, and perhaps a fraction.
 fn is_decimal(text: &str) -> bool {
     let (whole, fraction) = text
@@ -223,3 +240,6 @@ fn is_decimal(text: &str) -> bool {
     let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     is_digits(whole) && (whole == "0" || !whole.starts_with('0')) && fraction.is_none_or(is_digits)
 }
+
+#[cfg(test)]
+mod tests;

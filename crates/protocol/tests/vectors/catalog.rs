@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 
 use aip_protocol::fusion::Fusion;
-use aip_protocol::listing::Listing;
+use aip_protocol::listing::{Listing, ListingDraft};
+use aip_protocol::multikey::SigningKey;
+use aip_protocol::signature::{Tag, verify};
 use serde_json::Value;
 
-use crate::support::{identity, json, run, text, time};
+use crate::support::{identity, json, load, run, text, time};
 
 #[test]
 fn listings() {
@@ -55,4 +57,40 @@ fn fusion() {
             }
         }
     });
+}
+
+/// The seed of the agent's signing key is not among the vectors, so another key signs: every member but `kid` and `sig` is
+/// that of the vector, and the signature is good for an agent that lists the key.
+#[test]
+fn listings_are_made_as_they_are_read() {
+    let file = load("aip/listings.json");
+    let key = SigningKey::from_seed([7; 32]);
+    let mut made = 0;
+    for vector in file["vectors"].as_array().unwrap() {
+        if vector["expected"]["ok"] != true {
+            continue;
+        }
+        let read = Listing::from_json(json(&vector["input"])).unwrap();
+        let draft = ListingDraft {
+            deleted: read.deleted,
+            ..ListingDraft::new(
+                read.agent.clone(),
+                read.version,
+                read.created_at,
+                read.offer().unwrap(),
+            )
+        };
+        let again = draft.sign(&key).unwrap();
+        assert_eq!(
+            again.json.without(&["kid", "sig"]),
+            read.json.without(&["kid", "sig"]),
+            "{}",
+            vector["name"]
+        );
+        assert_eq!(again.kid, format!("{}#{}", read.agent, key.public()));
+        let unsigned = again.json.without(&["sig"]);
+        assert!(verify(key.public(), Tag::Listing, &unsigned, &again.sig));
+        made += 1;
+    }
+    assert_eq!(made, 5);
 }
