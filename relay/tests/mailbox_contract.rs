@@ -50,6 +50,7 @@ macro_rules! on_every_backend {
 
 on_every_backend! { aip_relay::mailbox::suite as row_81_mailbox:
     appended_is_fetched_in_order,
+    begun_in_order_is_stored_in_order,
     an_unknown_mailbox_is_empty,
     a_retry_is_a_duplicate_with_the_first_number,
     row_45_the_same_id_gets_the_same_result,

@@ -15,7 +15,7 @@ const ROUNDS_DEFAULT: usize = 5;
 /// Sets how long a fault test stops a process for, in seconds.
 pub const STANDSTILL: &str = "AIP_FAULT_STANDSTILL_SECS";
 /// The same when nobody says otherwise.
-const STANDSTILL_DEFAULT_SECS: u64 = 5;
+const STANDSTILL_DEFAULT_SECS: u64 = 20;
 
 /// A seed for this test: the one of the environment, or a fresh one. It is printed, so that a failure shows it.
 #[must_use]

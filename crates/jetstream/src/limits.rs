@@ -51,7 +51,7 @@ pub const SHARDS: usize = 256;
 pub const STREAMS_DEFAULT: u16 = 16;
 /// Messages of one mailbox that a stream holds, settled ones of the last minutes included: a backstop, far above
 /// the quota.
-pub const SUBJECT_MESSAGES_MAX: i64 = 50_000;
+pub const SUBJECT_MESSAGES_MAX: i64 = 500_000;
 /// How long a stream knows the ids of what was published: the longest life of a dedup record, and a minute.
 pub const DUPLICATE_WINDOW: Duration = Duration::from_secs(aip_relay::limits::DEDUP_LIFE_SECS + 60);
 /// Consumers of one stream. This room has none; it leaves a few for an operator who looks.

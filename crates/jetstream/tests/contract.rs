@@ -70,6 +70,11 @@ macro_rules! on_nats {
     };
 }
 
+// Of two processes, the one that is faster comes first.
+on_nats! { aip_relay::mailbox::suite as row_81_mailbox_order, [nats, nats_without_window]: [
+    begun_in_order_is_stored_in_order,
+] }
+
 on_nats! { aip_relay::mailbox::suite as row_81_mailbox, [nats, nats_without_window, nats_of_two_processes]: [
     appended_is_fetched_in_order,
     an_unknown_mailbox_is_empty,

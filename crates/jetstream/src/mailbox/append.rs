@@ -10,6 +10,8 @@ use aip_relay::limits::DEDUP_LIFE_SECS;
 use aip_relay::mailbox::{Append, AppendOutcome, Full, Quota, Route, StoreError};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use futures_util::future::join;
+use tokio::sync::MutexGuard;
 use tokio::time::timeout;
 
 use super::Mailbox;
@@ -20,6 +22,9 @@ use crate::entry::{Entry, Kind, Reuse};
 use crate::limits;
 use crate::live::SEQ_HEADER;
 use crate::nats::{Published, expecting_in, named};
+
+/// Whose turn it is at the end of a mailbox.
+type Turn<'a> = MutexGuard<'a, Option<Tail>>;
 
 /// An entry on its way: what depends on its predecessor is filled in for each try.
 #[derive(Debug)]
@@ -58,12 +63,18 @@ impl Mailbox {
     /// See [`aip_relay::mailbox::Mailboxes::append`].
     pub(crate) async fn append(self: &Arc<Self>, append: Append) -> Result<AppendOutcome, StoreError> {
         let (key, digest, now) = (append.dedup_key, append.digest, append.accepted_at);
-        if !is_fresh(&append)
-            && let Some(seen) = self.room.window.seen(key, digest, now).await?
-        {
+        let seen = async {
+            if is_fresh(&append) {
+                return Ok(None);
+            }
+            self.room.window.seen(key, digest, now).await
+        };
+        // The turn is asked for before anything is waited for: whoever calls first is stored first.
+        let (turn, seen) = join(self.turn(), seen).await;
+        if let Some(seen) = seen? {
             return Ok(outcome(seen));
         }
-        let landed = match self.store(self.draft(append)).await {
+        let landed = match self.store_at(turn?, self.draft(append)).await {
             Ok(landed) => landed,
             Err(error) => {
                 // The stream cannot be asked; perhaps this process can tell.
@@ -117,13 +128,19 @@ impl Mailbox {
         }
     }
 
-    /// Publishes right after the last entry, again and again until nobody else was faster. One at a time in this
-    /// process.
-    pub(super) async fn store(self: &Arc<Self>, mut draft: Draft) -> Result<Landed, StoreError> {
+    /// The end of the mailbox, one at a time in this process, in the order in which they ask.
+    async fn turn(&self) -> Result<Turn<'_>, StoreError> {
         let patience = self.room.nats.options().publish_deadline;
-        let Ok(mut tail) = timeout(patience, self.tail.lock()).await else {
-            return Err(StoreError::Unavailable("others write to this mailbox".into()));
-        };
+        let turn = timeout(patience, self.tail.lock()).await;
+        turn.map_err(|_elapsed| StoreError::Unavailable("others write to this mailbox".into()))
+    }
+
+    /// Publishes right after the last entry, again and again until nobody else was faster.
+    pub(super) async fn store(self: &Arc<Self>, draft: Draft) -> Result<Landed, StoreError> {
+        self.store_at(self.turn().await?, draft).await
+    }
+
+    async fn store_at(self: &Arc<Self>, mut tail: Turn<'_>, mut draft: Draft) -> Result<Landed, StoreError> {
         let (mut races, mut reuses) = (0, 0);
         while races < limits::APPEND_TRIES_MAX && reuses < limits::REUSES_MAX {
             // Forgotten first: whatever happens to this call, the next one is not misled.

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::join_all;
 use tokio::task::JoinSet;
+use tokio::task::coop::unconstrained;
 
 use super::super::{AppendOutcome, Full, Quota, Route, Select, Status};
 use super::{Context, bob, did, duplicate, forged, stored};
@@ -44,6 +46,14 @@ pub async fn appended_is_fetched_in_order(cx: &Context) {
             .sum::<u64>()
     );
     assert_eq!(state.epoch, cx.store.epoch());
+}
+
+/// Appends that are under way at the same time are stored in the order in which they were begun: so a batch keeps the
+/// order of its array.
+pub async fn begun_in_order_is_stored_in_order(cx: &Context) {
+    // Without the runtime's budget, which would hold up some of them before they ask.
+    let answers = unconstrained(join_all((1..=100).map(|n| cx.send(n)))).await;
+    assert_eq!(answers, (1..=100).map(stored).collect::<Vec<_>>());
 }
 
 /// A mailbox that nobody wrote to is empty, not an error.
