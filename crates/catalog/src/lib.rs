@@ -5,7 +5,9 @@
 
 pub mod embedder;
 pub mod entry;
+pub mod error;
 pub mod limits;
+pub mod numbers;
 pub mod price;
 pub mod query;
 pub mod source;
@@ -13,6 +15,8 @@ pub mod trust;
 
 pub use embedder::{EmbedError, Embedder, Purpose};
 pub use entry::{AttributeValue, Entry};
+pub use error::CatalogError;
+pub use numbers::NumberSet;
 pub use price::Price;
 pub use query::{Filter, Query};
 pub use source::{Change, Source, SourceError};
