@@ -1,0 +1,1 @@
+//! The order of calls, the bounds of the queue, and the end.
