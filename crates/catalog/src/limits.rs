@@ -20,3 +20,21 @@ pub const PAGE_RESULTS_MAX: u32 = 100;
 
 /// Changes that are taken from the source at once.
 pub const CHANGES_AT_ONCE_MAX: usize = 1_000;
+
+/// Bytes of a query that the text list reads.
+pub const TEXT_QUERY_BYTES_MAX: usize = QUERY_BYTES_MAX;
+
+/// Words of a query that the text list reads; the different ones of them are at most [`QUERY_TERMS_MAX`].
+pub const TEXT_QUERY_PARTS_MAX: usize = 512;
+
+/// Bytes of one text of a listing that are read.
+pub const TEXT_LISTING_BYTES_MAX: usize = 64 * 1024;
+
+/// Words of one text of a listing that are read.
+pub const TEXT_LISTING_PARTS_MAX: usize = 10_000;
+
+/// Letters of a word; the rest of it is not looked at.
+pub const TEXT_LETTERS_MAX: usize = 64;
+
+/// Bytes from which a text's language is told.
+pub const TEXT_DETECT_BYTES_MAX: usize = 1024;

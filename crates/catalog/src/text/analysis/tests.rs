@@ -1,0 +1,1 @@
+//! Tests of what text is turned into.
