@@ -9,6 +9,7 @@ mod entropy;
 mod error;
 mod files;
 mod identities;
+pub mod import;
 pub mod inbox;
 mod keys;
 pub mod limits;

@@ -89,3 +89,64 @@ pub const IDS_KEPT: Duration = Duration::from_hours(8 * 24);
 pub const IDS_MAX: usize = 65_536;
 /// Records in an inbox log before it is folded into a snapshot.
 pub const INBOX_LOG_RECORDS_MAX: u64 = 8192;
+
+/// A listing on the wire, in bytes (spec §9 leaves it to hubs; this project's take so much).
+pub const LISTING_BYTES_MAX: usize = 64 * 1024;
+/// Of them, those that agent, version, time, key and signature take at most.
+pub const LISTING_FRAME_BYTES: usize = 1024;
+/// Bytes of a `listing_id`; a longer id of a row is replaced by its hash.
+pub const LISTING_ID_BYTES_MAX: usize = 128;
+/// Bytes of a listing's name.
+pub const LISTING_NAME_BYTES_MAX: usize = 512;
+/// Bytes of a listing's description.
+pub const LISTING_DESCRIPTION_BYTES_MAX: usize = 32 * 1024;
+/// Tags of a listing.
+pub const LISTING_TAGS_MAX: usize = 64;
+/// Bytes of a tag.
+pub const LISTING_TAG_BYTES_MAX: usize = 128;
+/// Attributes of a listing.
+pub const LISTING_ATTRIBUTES_MAX: usize = 128;
+/// Bytes of an attribute's name.
+pub const LISTING_ATTRIBUTE_NAME_BYTES_MAX: usize = 64;
+/// Bytes of an attribute's text.
+pub const LISTING_ATTRIBUTE_TEXT_BYTES_MAX: usize = 1024;
+/// Levels of arrays and objects in a listing, the listing itself the first.
+pub const LISTING_LEVELS_MAX: usize = 24;
+/// Digits of a price before its point.
+pub const PRICE_WHOLE_DIGITS_MAX: usize = 11;
+/// Digits of a price behind its point.
+pub const PRICE_FRACTION_DIGITS_MAX: usize = 8;
+/// Bytes of a text that is looked at as a price.
+pub const PRICE_TEXT_BYTES_MAX: usize = 64;
+
+/// A file to import, in bytes.
+pub const IMPORT_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Rows of a file to import.
+pub const IMPORT_ROWS_MAX: usize = 200_000;
+/// One row as the file writes it, in bytes: it may hold much that a listing leaves out.
+pub const IMPORT_ROW_BYTES_MAX: usize = 256 * 1024;
+/// Columns of a table to import.
+pub const IMPORT_COLUMNS_MAX: usize = 512;
+/// Remarks on one row; further ones are left out.
+pub const IMPORT_REMARKS_MAX: usize = 16;
+/// Levels of a foreign document that are looked through for rows.
+pub const IMPORT_LEVELS_MAX: usize = 32;
+
+/// Listings that are published at the same time.
+pub const PUBLISH_AT_ONCE: usize = 8;
+/// Listings of an agent that are asked for at once.
+pub const LISTINGS_PAGE: u32 = 100;
+/// Pages of an agent's own listings that are read.
+pub const LISTINGS_PAGES_MAX: usize = 10_000;
+/// Rows in one request of a provider.
+pub const INGEST_ROWS_MAX: usize = 500;
+/// Bytes in one request of a provider.
+pub const INGEST_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How long one request of a provider may take.
+pub const INGEST_TIMEOUT: Duration = Duration::from_mins(2);
+/// Bytes of a file that holds a provider key.
+pub const PROVIDER_KEY_BYTES_MAX: u64 = 4096;
+/// How long a search is tried again on a hub that does not answer.
+pub const SEARCH_WINDOW: Duration = Duration::from_secs(20);
+/// Results on one page of a search (spec §9).
+pub const SEARCH_LIMIT_MAX: u32 = 100;
