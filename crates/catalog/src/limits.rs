@@ -38,3 +38,30 @@ pub const TEXT_LETTERS_MAX: usize = 64;
 
 /// Bytes from which a text's language is told.
 pub const TEXT_DETECT_BYTES_MAX: usize = 1024;
+
+/// Rows up to which every vector is compared with the query: 5 ms.
+pub const EXACT_ROWS_MAX: usize = 50_000;
+
+/// Rows whose codes are compared, at least, where their signs are compared first.
+pub const RESCORED_ROWS_MIN: usize = 5_000;
+
+/// Rows whose codes are compared for each result that is wanted.
+pub const RESCORED_ROWS_PER_RESULT: usize = 25;
+
+/// Numbers in a vector.
+pub const VECTOR_DIMENSIONS_MAX: usize = 8_192;
+
+/// Bytes of an embedder's id.
+pub const EMBEDDER_ID_BYTES_MAX: usize = 128;
+
+/// Codes of a query that are looked for.
+pub const TEXT_CODES_MAX: usize = 32;
+
+/// A last word that so many listings hold is not taken to be the beginning of another.
+pub const TEXT_COMMON_HITS: u64 = 20;
+
+/// Words that are guessed for one that was typed: so many that it begins, and so many that differ by a slip.
+pub const TEXT_GUESSES_MAX: usize = 8;
+
+/// Words of one segment that are looked at for guesses.
+pub const TEXT_GUESS_STEPS_MAX: usize = 512;
