@@ -65,3 +65,9 @@ pub const TEXT_GUESSES_MAX: usize = 8;
 
 /// Words of one segment that are looked at for guesses.
 pub const TEXT_GUESS_STEPS_MAX: usize = 512;
+
+/// Bytes that the writer of the full-text index takes at least while it is at work.
+pub const TEXT_WRITER_BYTES_MIN: usize = 15_000_000;
+
+/// Values of one facet that are counted.
+pub const FACET_VALUES_MAX: usize = 20;

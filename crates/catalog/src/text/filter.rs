@@ -48,9 +48,9 @@ impl<'a> Admission<'a> {
     /// The documents that pass and are not deleted; none where all do.
     pub(super) fn of_segment(&self, segment: &SegmentReader) -> tantivy::Result<Option<Bits>> {
         let by_terms = self.by_terms(segment)?;
-        let expires_at = segment.fast_fields().i64(column::EXPIRES_AT)?;
-        let may_expire = expires_at.min_value() < self.now;
-        let has_ranges = self.price.is_some() || self.updated_after.is_some() || self.trust.is_some() || may_expire;
+        let expires_at = segment.fast_fields().column_opt::<i64>(column::EXPIRES_AT)?;
+        let expires_at = expires_at.filter(|moments| moments.min_value() < self.now);
+        let has_ranges = self.price.is_some() || self.updated_after.is_some() || self.trust.is_some() || expires_at.is_some();
         if !has_ranges && !segment.has_deletes() {
             return Ok(by_terms);
         }
@@ -58,7 +58,7 @@ impl<'a> Admission<'a> {
         if segment.has_deletes() {
             bits.retain(|document| !segment.is_deleted(document));
         }
-        if may_expire {
+        if let Some(expires_at) = expires_at {
             bits.retain(|document| expires_at.first(document).is_none_or(|moment| moment >= self.now));
         }
         self.by_ranges(segment, &mut bits)?;
@@ -87,12 +87,14 @@ impl<'a> Admission<'a> {
 
     fn by_ranges(&self, segment: &SegmentReader, bits: &mut Bits) -> tantivy::Result<()> {
         if let Some((least, most)) = self.price {
-            let prices = segment.fast_fields().u64(column::PRICE)?;
-            bits.retain(|document| prices.first(document).is_some_and(|price| (least..=most).contains(&price)));
+            let prices = segment.fast_fields().column_opt::<u64>(column::PRICE)?;
+            let price = |document| prices.as_ref().and_then(|prices| prices.first(document));
+            bits.retain(|document| price(document).is_some_and(|price| (least..=most).contains(&price)));
         }
         if let Some(moment) = self.updated_after {
-            let updated_at = segment.fast_fields().i64(column::UPDATED_AT)?;
-            bits.retain(|document| updated_at.first(document).is_some_and(|updated| updated >= moment));
+            let column = segment.fast_fields().column_opt::<i64>(column::UPDATED_AT)?;
+            let updated_at = |document| column.as_ref().and_then(|column| column.first(document));
+            bits.retain(|document| updated_at(document).is_some_and(|updated| updated >= moment));
         }
         if let (Some((least, trust)), Some(agents)) = (self.trust, segment.fast_fields().str(column::AGENT)?) {
             let mut trusted = Trusted::new(&agents, trust);

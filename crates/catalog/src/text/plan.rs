@@ -307,3 +307,35 @@ fn norms(searcher: &Searcher, field: Field, documents: u64) -> tantivy::Result<A
 const fn float(count: u64) -> f64 {
     count as f64
 }
+
+impl Plan {
+    /// The share of the query that lists cover, each unit weighed by how rare it is. `matched` has one bit for each list.
+    pub(super) fn coverage(&self, matched: u128) -> f64 {
+        let mut covered = vec![0.0_f64; self.masses.len()];
+        let mut grams = vec![0.0_f64; self.masses.len()];
+        for list in self.matched(matched) {
+            for unit in &list.units {
+                if let (Some(covered), Some(grams)) = (covered.get_mut(*unit), grams.get_mut(*unit)) {
+                    match list.reason {
+                        Reason::Gram => *grams += list.share,
+                        _ => *covered = covered.max(list.share),
+                    }
+                }
+            }
+        }
+        let total: f64 = self.masses.iter().sum();
+        let parts = self.masses.iter().zip(covered.iter().zip(&grams));
+        let found: f64 = parts.map(|(mass, (covered, grams))| mass * covered.max(*grams).min(1.0)).sum();
+        if total > 0.0 { found / total } else { 0.0 }
+    }
+
+    /// Whether a list of those matched holds only what says exactly what was asked.
+    pub(super) fn is_exact(&self, matched: u128) -> bool {
+        self.matched(matched).any(|list| list.is_exact)
+    }
+
+    fn matched(&self, matched: u128) -> impl Iterator<Item = &List> {
+        let lists = self.lists.iter().enumerate();
+        lists.filter(move |(place, _)| matched.checked_shr(u32::try_from(*place).unwrap_or(u32::MAX)).unwrap_or(0) & 1 == 1).map(|(_, list)| list)
+    }
+}
