@@ -2,9 +2,12 @@
 
 mod builder;
 mod change;
+mod ingest;
+mod listings;
 mod lookup;
 mod mailbox;
 mod register;
+mod search;
 mod send;
 mod status;
 mod token;

@@ -14,8 +14,10 @@ pub mod inbox;
 mod keys;
 pub mod limits;
 mod listen;
+mod listing;
 mod message;
 mod opening;
+pub mod search;
 mod session;
 mod tls;
 mod transport;
@@ -31,6 +33,9 @@ pub use error::{Error, KeyFileError, Problem, Result};
 pub use inbox::{Inbox, InboxError};
 pub use keys::{AgentKeys, KdfCost, KeyFile};
 pub use listen::{Acker, ListenOptions, Listener, OnReplaced, SessionState};
+pub use listing::{
+    HeldListing, IngestReport, IngestRow, ListingPage, ListingStatus, Proof, ProviderKey, Published,
+};
 pub use message::{Body, Content, Draft, Incoming, KIND_DEFAULT, SealedEnvelope, parse_agent};
 pub use wire::{HistorySummary, HubInfo, MessageStatus, ResolveAnswer, Sent, SentStatus};
 

@@ -16,6 +16,8 @@ use crate::tls;
 
 /// Media type of an envelope.
 pub(crate) const AIP_JSON: &str = "application/aip+json";
+/// Media type of one JSON value a line.
+pub(crate) const NDJSON: &str = "application/x-ndjson";
 const JSON: &str = "application/json";
 
 /// A hub, reachable over HTTP.
@@ -58,6 +60,18 @@ impl Request {
             body,
             ..Self::get(doing, path)
         }
+    }
+
+    pub(crate) fn delete(doing: &'static str, path: impl Into<String>, body: impl Into<Bytes>) -> Self {
+        Self {
+            method: Method::DELETE,
+            ..Self::post(doing, path, body)
+        }
+    }
+
+    pub(crate) fn token(mut self, token: &str) -> Self {
+        self.token = Some(Zeroizing::new(token.to_owned()));
+        self
     }
 
     pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {

@@ -4,6 +4,7 @@ use crate::error::{ErrorCode, Refusal};
 use crate::identity::Identity;
 use crate::json::{Json, Object};
 use crate::members::{check_version, invalid, require, text, time, verifying_kid};
+use crate::multikey::VerifyingKey;
 use crate::name::Did;
 use crate::signature::{Signature, SignedBytes, Tag};
 use crate::time::Timestamp;
@@ -165,9 +166,18 @@ impl Listing {
     }
 
     /// Whether a signing key of the agent that is good at `at` signed it: `key_unknown`,
-    /// `signature_invalid`.
+    /// `signature_invalid`. For a hub that is handed the listing at `at`.
     pub fn verify(&self, agent: &Identity, at: Timestamp) -> Result<(), Refusal> {
-        let key = agent.signing_key(&self.kid, at);
+        self.verify_with(agent.signing_key(&self.kid, at))
+    }
+
+    /// The same for whoever reads it later, from a hub that took it at `accepted_at`: a key that was revoked afterwards
+    /// takes nothing back.
+    pub fn verify_accepted(&self, agent: &Identity, accepted_at: Timestamp) -> Result<(), Refusal> {
+        self.verify_with(agent.signing_key_accepted(&self.kid, accepted_at, accepted_at))
+    }
+
+    fn verify_with(&self, key: Option<&VerifyingKey>) -> Result<(), Refusal> {
         let key =
             key.ok_or_else(|| Refusal::new(ErrorCode::KeyUnknown, "kid names no valid key of the agent"))?;
         if key.verify_bytes(&self.bytes.input, self.sig.as_bytes()) {

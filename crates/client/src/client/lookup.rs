@@ -92,11 +92,16 @@ impl Client {
     }
 
     async fn ask_history(&self, did: &Did) -> Result<History> {
+        history_of(did, &self.hub_of(did).await?).await
+    }
+
+    /// The hub that an agent is registered at.
+    pub(super) async fn hub_of(&self, did: &Did) -> Result<Transport> {
         let domain = did.domain();
         if domain.as_str() == self.home_domain().await? {
-            return history_of(did, &self.0.transport).await;
+            return Ok(self.0.transport.clone());
         }
-        history_of(did, &self.remote(&domain).await?).await
+        self.remote(&domain).await
     }
 
     async fn home_domain(&self) -> Result<String> {

@@ -190,7 +190,7 @@ impl Client {
     }
 
     /// Waits before the next attempt. False when the window would be over by then.
-    async fn pause(&self, failures: u32, error: &Error, ends_at: Timestamp) -> bool {
+    pub(super) async fn pause(&self, failures: u32, error: &Error, ends_at: Timestamp) -> bool {
         let delay = self
             .0
             .backoff
@@ -199,7 +199,7 @@ impl Client {
             return false;
         }
         if failures == 1 {
-            tracing::warn!(error = error.sentence(), until = %ends_at, "the hub has not taken the message; trying again");
+            tracing::warn!(error = error.sentence(), until = %ends_at, "the hub has not taken it; trying again");
         } else {
             tracing::debug!(failures, error = error.sentence(), "trying again");
         }
@@ -208,7 +208,7 @@ impl Client {
     }
 
     /// The hub does not know our key: another process may have rotated it, or a change of ours is half done.
-    async fn refresh_own_keys(&self) -> Result<()> {
+    pub(super) async fn refresh_own_keys(&self) -> Result<()> {
         self.reload_keys().await?;
         self.finish_change().await?;
         Ok(())
@@ -239,7 +239,7 @@ fn unknown(sealed: &SealedEnvelope, last: Error) -> Error {
     }
 }
 
-fn is_stale_key(error: &Error) -> bool {
+pub(super) fn is_stale_key(error: &Error) -> bool {
     error.is_code(ErrorCode::KeyUnknown) || error.is_code(ErrorCode::SignatureInvalid)
 }
 

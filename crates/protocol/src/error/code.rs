@@ -303,4 +303,7 @@ error_codes! {
     MailboxFull, "mailbox_full", 507, "Mailbox full",
         "The mailbox, or your part of it, is full.",
         "Wait as `Retry-After` says.";
+    ListingsFull, "listings_full", 507, "Listings full",
+        "The agent has as many listings here as it may.",
+        "Delete some, or ask the operator.";
 }
