@@ -1,8 +1,9 @@
-//! Who exists: agents and their identity histories, challenges and tokens, invites (spec §1, §3, §6).
+//! Who exists: agents and their identity histories, challenges and tokens, invites (spec §1, §3, §6); and what they offer:
+//! listings, and who hands them in (§9).
 //!
 //! [`Registry`] is the front that the hub talks to. It parses and judges what strangers send, keeps
 //! resolved agents in a bounded cache, and leaves storage to two seams: [`Directory`] (agents and
-//! histories) and [`Grants`] (tokens and invites). Each has an implementation in memory
+//! histories) and [`Grants`] (tokens and invites). A third, [`Listings`], is the store that a catalog is made from. Each has an implementation in memory
 //! ([`MemoryStore`]) and one in SQL ([`SqlStore`]: SQLite in a file, or PostgreSQL for several
 //! processes), held together by one contract suite (`testsuite`, a feature).
 //!
@@ -15,6 +16,7 @@ pub mod directory;
 pub mod error;
 pub mod grants;
 pub mod limits;
+pub mod listings;
 mod memory;
 mod registry;
 pub mod secret;
@@ -28,6 +30,7 @@ pub use config::{Policy, RegistryConfig};
 pub use directory::Directory;
 pub use error::{RegistryError, StoreError};
 pub use grants::Grants;
+pub use listings::Listings;
 pub use memory::MemoryStore;
 pub use registry::{
     Challenge, HistoryPage, IssuedToken, NewInvite, Operated, Registered, Registry, Seams, SocketChallenge,

@@ -84,3 +84,13 @@ pub const SWEEP_ROWS_MAX: u32 = 1_000;
 pub const COPY_PAGE_ROWS: usize = 200;
 /// Problems that a check of a store lists.
 pub const INTEGRITY_PROBLEMS_MAX: usize = 100;
+/// Listings or providers in one page.
+pub const LISTINGS_PAGE_MAX: u32 = 1_000;
+/// Versions of listings in one transaction.
+pub const LISTINGS_PER_TRANSACTION_MAX: usize = 500;
+/// Bytes of versions of listings in one transaction, unless one of them alone is larger.
+pub const PUT_BYTES_PER_TRANSACTION: usize = 4 * 1024 * 1024;
+/// Tombstones that are remembered of an agent for each listing that it may have.
+pub const DELETED_PER_LISTING: u32 = 4;
+/// A provider's use is noted again after so many seconds.
+pub const PROVIDER_USE_SECS: u64 = 60;

@@ -1,5 +1,7 @@
 //! The store that forgets everything when it is dropped: for tests, and for trying things out.
 
+mod listings;
+
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,7 +19,7 @@ use crate::grants::{Grants, Invite, InviteGrant, InviteId, TokenGrant, TokenOutc
 use crate::limits::TOKENS_PER_AGENT_MAX;
 use crate::secret::SecretHash;
 
-/// Agents, tokens and invites in memory.
+/// Agents, tokens, invites, listings and providers in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStore(Mutex<State>);
 
@@ -27,6 +29,7 @@ struct State {
     tokens: HashMap<SecretHash, TokenRecord>,
     spent: HashMap<SecretHash, Timestamp>,
     invites: BTreeMap<InviteId, (SecretHash, Invite)>,
+    shelf: listings::Shelf,
 }
 
 #[derive(Debug)]
