@@ -50,6 +50,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+#[expect(clippy::cast_precision_loss, reason = "a few texts")]
 fn rate(texts: usize, time: Duration) -> f64 {
     texts as f64 / time.as_secs_f64()
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use candle_core::{IndexOp, Result, Tensor};
 
 use super::files::ModelFiles;
-use super::ops::{Norm, add, for_rows, gelu, softmax, tensor};
+use super::ops::{Norm, add, for_rows, gelu, number, softmax, tensor};
 use super::pieces::Pieces;
 use super::weights::{Q4_BYTES, Q4_WEIGHTS, Weights, q4_into, unpack};
 use super::{Model, broken, normalise};
@@ -164,7 +164,7 @@ impl Layer {
 
 /// Within each text, each place takes from the places that answer it.
 fn attention(qkv: &Tensor, lengths: &[usize]) -> Result<Tensor> {
-    let scale = 1.0 / (HEAD_WIDTH as f32).sqrt();
+    let scale = 1.0 / number(HEAD_WIDTH).sqrt();
     let mut start = 0;
     let mut texts = Vec::with_capacity(lengths.len());
     for length in lengths {
@@ -175,7 +175,9 @@ fn attention(qkv: &Tensor, lengths: &[usize]) -> Result<Tensor> {
         let text = text.permute((1, 2, 0, 3))?.contiguous()?;
         let scores = text.i(0)?.matmul(&text.i(1)?.t()?)?;
         for_rows(&scores, |row| {
-            row.iter_mut().for_each(|x| *x *= scale);
+            for x in row.iter_mut() {
+                *x *= scale;
+            }
             softmax(row);
         })?;
         let taken = scores.matmul(&text.i(2)?)?;

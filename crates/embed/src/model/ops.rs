@@ -7,6 +7,12 @@ pub(super) fn tensor<const N: usize>(numbers: Vec<f32>, shape: [usize; N]) -> Re
     Tensor::from_vec(numbers, shape.as_slice(), &Device::Cpu)
 }
 
+/// A count that is small enough to be exact as f32.
+#[expect(clippy::cast_precision_loss, reason = "places and widths are below 2^24")]
+pub(super) fn number(count: usize) -> f32 {
+    count as f32
+}
+
 /// Changes each row (the last dimension) of a tensor where it is.
 pub(super) fn for_rows(x: &Tensor, change: impl Fn(&mut [f32])) -> Result<()> {
     x.inplace_op1(&Rows(change))
@@ -55,7 +61,7 @@ pub(super) struct Norm {
 
 impl Norm {
     pub(super) fn apply(&self, row: &mut [f32]) {
-        let count = row.len() as f32;
+        let count = number(row.len());
         let mean = row.iter().sum::<f32>() / count;
         let variance = row.iter().map(|x| (x - mean) * (x - mean)).sum::<f32>() / count;
         let scale = 1.0 / (variance + self.eps).sqrt();

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use candle_core::{Result, Tensor};
 
 use super::files::ModelFiles;
-use super::ops::{Norm, add, for_rows, relu, tensor};
+use super::ops::{Norm, add, for_rows, number, relu, tensor};
 use super::pieces::Pieces;
 use super::weights::{Weights, unpack};
 use super::{Model, broken, normalise};
@@ -132,14 +132,16 @@ impl Universal {
         let mut sums = vec![0.0; lengths.len() * SEEN];
         for (sum, length) in sums.chunks_exact_mut(SEEN).zip(lengths) {
             rows.by_ref().take(*length).for_each(|row| add(sum, row));
-            let root = (*length as f32).sqrt();
-            sum.iter_mut().for_each(|x| *x /= root);
+            let root = number(*length).sqrt();
+            for x in sum.iter_mut() {
+                *x /= root;
+            }
         }
         let mut sums = tensor(sums, [lengths.len(), SEEN])?
             .matmul(&self.seen)?
             .to_vec2::<f32>()?;
         for (sum, length) in sums.iter_mut().zip(lengths) {
-            let root = (*length as f32).sqrt();
+            let root = number(*length).sqrt();
             sum.iter_mut()
                 .zip(&self.seen_bias)
                 .for_each(|(x, bias)| *x += root * bias);
@@ -161,7 +163,9 @@ impl Model for Universal {
             .forward(texts)
             .and_then(|x| x.to_vec2::<f32>())
             .map_err(broken)?;
-        vectors.iter_mut().for_each(|vector| normalise(vector));
+        for vector in &mut vectors {
+            normalise(vector);
+        }
         Ok(vectors)
     }
 }
