@@ -71,3 +71,60 @@ pub const TEXT_WRITER_BYTES_MIN: usize = 15_000_000;
 
 /// Values of one facet that are counted.
 pub const FACET_VALUES_MAX: usize = 20;
+
+/// Bytes of a listing's id in a cursor.
+pub const CURSOR_ID_BYTES_MAX: usize = 128;
+
+/// How often a list of results is made four times deeper as pages go on; then it ends.
+pub const LIST_LEVEL_MAX: u8 = 3;
+
+/// Places of each list that are fused, at most.
+pub const LEG_DEPTH_MAX: usize = 10_000;
+
+/// Bytes of lists of results that are kept for the next page.
+pub const LISTS_BYTES_MAX: u64 = 32 * 1024 * 1024;
+
+/// How long a list of results is kept for the next page.
+pub const LISTS_KEPT_SECS: u64 = 600;
+
+/// Bytes of queries' vectors that are kept.
+pub const QUERY_VECTORS_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Queries that are being embedded at once; one more goes by text alone.
+pub const QUERIES_EMBEDDED_AT_ONCE_MAX: usize = 64;
+
+/// Failures in a row after which an embedder is left alone for [`EMBEDDER_REST_SECS`].
+pub const EMBEDDER_FAILURES_MAX: u32 = 3;
+
+/// How long queries go by text alone after an embedder failed repeatedly.
+pub const EMBEDDER_REST_SECS: u64 = 5;
+
+/// Searches that run or wait; one more is refused.
+pub const SEARCHES_WAITING_MAX: usize = 1_024;
+
+/// Bytes of a listing's text that are embedded: models read no further.
+pub const PASSAGE_BYTES_MAX: usize = 4 * 1024;
+
+/// Attributes of a listing that are embedded.
+pub const PASSAGE_ATTRIBUTES_MAX: usize = 8;
+
+/// Bytes of an attribute that is embedded; a longer one is left out.
+pub const PASSAGE_ATTRIBUTE_BYTES_MAX: usize = 64;
+
+/// Listings that wait for an embedder in memory, 24 bytes each; further ones are read from the source again.
+pub const EMBEDDINGS_WAITING_MAX: usize = 100_000;
+
+/// Listings that are embedded at once.
+pub const EMBEDDED_AT_ONCE_MAX: usize = 256;
+
+/// Bytes of listings, about, that are committed at once while an index is built anew.
+pub const COMMITTED_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Time between two commits while changes come in, in milliseconds.
+pub const COMMIT_INTERVAL_MILLIS: u64 = 100;
+
+/// Time after which the source is asked although nobody said that it changed, in milliseconds.
+pub const POLL_INTERVAL_MILLIS: u64 = 1_000;
+
+/// Time after which a source or an embedder that failed is asked again, in milliseconds; it doubles up to a minute.
+pub const RETRY_MILLIS: u64 = 1_000;
