@@ -329,6 +329,18 @@ impl Plan {
         if total > 0.0 { found / total } else { 0.0 }
     }
 
+    /// The share of the query that is words which are codes by themselves, weighed as in the coverage.
+    pub(super) fn code_share(&self, asked: &Asked) -> f64 {
+        let mut masses = self.masses.clone();
+        for unit in asked.codes.iter().filter(|code| code.units.len() == 1).flat_map(|code| &code.units) {
+            if let Some(mass) = masses.get_mut(*unit) {
+                *mass = 0.0;
+            }
+        }
+        let (total, rest): (f64, f64) = (self.masses.iter().sum(), masses.iter().sum());
+        if total > 0.0 { 1.0 - rest / total } else { 0.0 }
+    }
+
     /// Whether a list of those matched holds only what says exactly what was asked.
     pub(super) fn is_exact(&self, matched: u128) -> bool {
         self.matched(matched).any(|list| list.is_exact)

@@ -47,6 +47,8 @@ pub struct TextHits {
     pub has_code: bool,
     /// The best coverage of the first three hits.
     pub coverage: f64,
+    /// The share of the query that is codes, weighed as the coverage is.
+    pub code_share: f64,
     /// The language of the query (primary subtag), where it is all but certain.
     pub lang: Option<&'static str>,
 }
@@ -100,7 +102,8 @@ impl TextView {
         let best = scan::best(&self.searcher, &plan.lists, &admitted, depth)?;
         let hits = self.hits(&plan, best)?;
         let coverage = hits.iter().take(3).map(|hit| hit.coverage).fold(0.0, f64::max);
-        Ok(TextHits { hits, has_code: asked.has_code, coverage, lang: asked.lang })
+        let code_share = plan.code_share(&asked);
+        Ok(TextHits { hits, has_code: asked.has_code, coverage, code_share, lang: asked.lang })
     }
 
     /// The numbers of the listings that pass the filter; none where all do.
