@@ -30,6 +30,8 @@ pub trait Source: Send + Sync + std::fmt::Debug {
     async fn latest(&self) -> Result<u64, SourceError>;
 
     /// The lowest position from which `changes` is complete. Deletions are forgotten after a while: an index that stands
-    /// before this begins anew.
+    /// before this begins anew, from 0. To be asked after each page, since deletions can be forgotten between two questions;
+    /// and before the first page after 0, since an index that began there misses nothing that was forgotten before it did,
+    /// also while it stands before that place: it begins anew only when the answer is higher than both.
     async fn complete_from(&self) -> Result<u64, SourceError>;
 }
