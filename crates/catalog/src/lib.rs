@@ -10,8 +10,11 @@ pub mod limits;
 pub mod numbers;
 pub mod price;
 pub mod query;
+pub mod ranking;
 pub mod source;
+pub mod text;
 pub mod trust;
+pub mod vectors;
 
 pub use embedder::{EmbedError, Embedder, Purpose};
 pub use entry::{AttributeValue, Entry};
@@ -20,4 +23,5 @@ pub use numbers::NumberSet;
 pub use price::Price;
 pub use query::{Filter, Query};
 pub use source::{Change, Source, SourceError};
+pub use text::{TextHit, TextHits, TextIndex, TextOptions, TextStats, TextView};
 pub use trust::{NoTrust, TrustScores};

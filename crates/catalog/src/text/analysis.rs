@@ -17,7 +17,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::limits::{TEXT_LETTERS_MAX, TEXT_LISTING_BYTES_MAX, TEXT_LISTING_PARTS_MAX, TEXT_QUERY_BYTES_MAX, TEXT_QUERY_PARTS_MAX};
 
-pub(super) use self::asked::{Asked, asked};
+pub(super) use self::asked::{Asked, Code, Unit, asked};
 pub(super) use self::language::{Language, detect, primary};
 use self::parts::{Part, parts};
 
