@@ -88,6 +88,8 @@ pub const INTEGRITY_PROBLEMS_MAX: usize = 100;
 pub const LISTINGS_PAGE_MAX: u32 = 1_000;
 /// Versions of listings in one transaction.
 pub const LISTINGS_PER_TRANSACTION_MAX: usize = 500;
+/// Listings in one statement.
+pub const LISTINGS_PER_STATEMENT_MAX: usize = 32;
 /// Bytes of versions of listings in one transaction, unless one of them alone is larger.
 pub const PUT_BYTES_PER_TRANSACTION: usize = 4 * 1024 * 1024;
 /// Tombstones that are remembered of an agent for each listing that it may have.

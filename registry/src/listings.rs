@@ -22,6 +22,7 @@ use async_trait::async_trait;
 use crate::error::StoreError;
 use crate::secret::SecretHash;
 
+pub(crate) use id::is_listing_id;
 pub use id::listing_id;
 pub(crate) use ledger::{Holding, Ledger, LogState};
 pub use provider::{NewProvider, Provider};
@@ -71,8 +72,9 @@ pub trait Listings: fmt::Debug + Send + Sync {
     /// The number of the last change; 0 before the first.
     async fn latest_change(&self) -> Result<u64, StoreError>;
 
-    /// From where on [`Self::changes`] holds every tombstone. Whoever knows less has to begin anew, from 0; ask after the
-    /// page, since tombstones can be forgotten between two questions.
+    /// From where on [`Self::changes`] holds every tombstone. Whoever knows less has to begin anew, from 0. Ask after each
+    /// page, since tombstones can be forgotten between two questions; and ask before the first one, since whoever began at 0
+    /// misses nothing that was forgotten before, also while it stands before that place.
     async fn complete_from(&self) -> Result<u64, StoreError>;
 
     /// Forgets up to about `limit` tombstones of listings that were deleted before `before`, oldest first, and says how many.

@@ -35,6 +35,12 @@ pub fn listing_id(agent: &Did, listing_id: &str) -> String {
     id
 }
 
+/// Whether this has the form of an id.
+pub(crate) fn is_listing_id(text: &str) -> bool {
+    let chars = text.strip_prefix(PREFIX).unwrap_or_default();
+    chars.len() == CHARS as usize && chars.bytes().all(|char| ALPHABET.contains(&char))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,6 +54,9 @@ mod tests {
         ] {
             let agent = Did::parse(&format!("did:aip:hub.example:{agent}")).expect("a DID");
             assert_eq!(listing_id(&agent, listing), id);
+            assert!(
+                is_listing_id(id) && !is_listing_id(&id.to_uppercase()) && !is_listing_id(&format!("{id}a"))
+            );
         }
     }
 }

@@ -43,6 +43,11 @@ impl Provider {
         hash.to_hex().chars().take(ID_CHARS).collect()
     }
 
+    /// Whether this has the form of an id.
+    pub(crate) fn is_id(text: &str) -> bool {
+        text.len() == ID_CHARS && text.bytes().all(|char| char.is_ascii_hexdigit())
+    }
+
     /// A new one.
     pub(crate) fn made(new: &NewProvider, now: Timestamp) -> Self {
         Self {

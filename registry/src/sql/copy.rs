@@ -31,13 +31,14 @@ impl fmt::Display for Digest {
 }
 
 impl SqlStore {
-    /// Copies agents with their histories, standings and quotas, tokens, spent challenges and invites
+    /// Copies agents with their histories, standings and quotas, tokens, spent challenges, invites, providers and listings
     /// into another registry of the same domain, as they are when it begins, and says how many rows
     /// it went through.
     ///
     /// Each page of rows is a transaction. A copy that was broken off is made whole by another one,
-    /// and one that is repeated changes nothing; nothing is removed but tokens and spent challenges
-    /// that the original does not have any more, and no history gets shorter. Whether the two are
+    /// and one that is repeated changes nothing; nothing is removed but tokens, spent challenges
+    /// and tombstones that the original does not have any more, and no history gets shorter. Two logs of listings that both
+    /// went on cannot be made one: that fails, or leaves the target as it is. Whether the two are
     /// equal, [`Self::digest`] tells.
     ///
     /// # Errors
@@ -162,6 +163,10 @@ async fn put(
             insert = value.bind(insert);
         }
         insert.execute(&mut *transaction).await.map_err(unavailable)?;
+    }
+    for statement in table.afterwards.iter().filter(|_| is_last) {
+        let afterwards = sqlx::query(*statement).execute(&mut *transaction).await;
+        afterwards.map_err(unavailable)?;
     }
     let commit = transaction.commit().await;
     commit.map_err(|error| StoreError::OutcomeUnknown(std::sync::Arc::new(error)))

@@ -104,6 +104,14 @@ impl Dialect {
         }
     }
 
+    /// Keeps the rows that are read until the commit. SQLite has one writer.
+    pub(super) fn for_update(self) -> &'static str {
+        match self {
+            Self::Sqlite => "",
+            Self::Postgres(_) => " FOR UPDATE",
+        }
+    }
+
     /// How long a connection may take to be made. A file opens or it does not.
     pub(super) fn connect_limit(self) -> Option<Duration> {
         self.patience().map(|patience| patience.connect)

@@ -41,7 +41,7 @@ pub(super) fn to_i64(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
 }
 
-fn number<T: TryFrom<i64>>(row: &AnyRow, name: &str) -> Result<T, StoreError> {
+pub(super) fn number<T: TryFrom<i64>>(row: &AnyRow, name: &str) -> Result<T, StoreError> {
     let value: i64 = column(row, name)?;
     T::try_from(value).map_err(|_out_of_range| StoreError::Corrupt(format!("column {name} holds {value}")))
 }
@@ -51,11 +51,11 @@ fn optional_number(row: &AnyRow, name: &str) -> Result<Option<u64>, StoreError> 
     Ok(value.and_then(|v| u64::try_from(v).ok()))
 }
 
-fn time(row: &AnyRow, name: &str) -> Result<Timestamp, StoreError> {
+pub(super) fn time(row: &AnyRow, name: &str) -> Result<Timestamp, StoreError> {
     Ok(Timestamp::from_unix_millis(column(row, name)?))
 }
 
-fn optional_time(row: &AnyRow, name: &str) -> Result<Option<Timestamp>, StoreError> {
+pub(super) fn optional_time(row: &AnyRow, name: &str) -> Result<Option<Timestamp>, StoreError> {
     Ok(column::<Option<i64>>(row, name)?.map(Timestamp::from_unix_millis))
 }
 

@@ -104,7 +104,8 @@ pub(super) const POSTGRES_CHECKS: [(&str, &str); 4] = [
          JOIN pg_class t ON t.oid = a.attrelid JOIN pg_namespace n ON n.oid = t.relnamespace \
          JOIN pg_collation c ON c.oid = a.attcollation \
          WHERE n.nspname = current_schema() AND c.collname <> 'C' AND a.attnum > 0 AND t.relkind = 'r' \
-         AND t.relname IN ('hub_facts', 'agents', 'operations', 'tokens', 'spent_challenges', 'invites') LIMIT $1",
+         AND t.relname IN ('hub_facts', 'agents', 'operations', 'tokens', 'spent_challenges', 'invites', \
+         'listings', 'listing_owners', 'providers') LIMIT $1",
         "column {} is not sorted by bytes",
     ),
     (
@@ -126,7 +127,7 @@ pub(super) const SERVER_SETTINGS: &str = "SELECT CAST(getdatabaseencoding() AS T
      current_setting('fsync') AS fsync";
 
 /// So many rows of values, each of so many placeholders and a constant rest.
-fn rows(count: usize, placeholders: usize, rest: &str) -> String {
+pub(super) fn rows(count: usize, placeholders: usize, rest: &str) -> String {
     let row = |row: usize| {
         let numbers = (1..=placeholders).map(|column| format!("${}", row * placeholders + column));
         format!("({}{rest})", numbers.collect::<Vec<_>>().join(", "))

@@ -4,9 +4,11 @@ use sha2::{Digest as _, Sha256};
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
+use super::listings::statements::AFTER_COPY;
 use crate::limits::COPY_PAGE_ROWS;
 
-/// A table, as a copy sees it. `hub_facts` is not among them: it is about the database itself.
+/// A table, as a copy sees it. Two are not among them: `hub_facts` is about the database itself, and `listing_owners` is
+/// counted from the listings.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) name: &'static str,
@@ -18,6 +20,8 @@ pub(super) struct Table {
     renews: &'static str,
     /// Whether rows go in time, so that a copy must lose those that the original lost.
     pub(super) is_swept: bool,
+    /// What is done when all of them are copied.
+    pub(super) afterwards: &'static [&'static str],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +32,7 @@ enum Kind {
 use Kind::{Number, Text};
 
 /// In an order in which no row refers to a later one.
-pub(super) const TABLES: [Table; 5] = [
+pub(super) const TABLES: [Table; 8] = [
     Table {
         name: "invites",
         columns: &[
@@ -44,6 +48,7 @@ pub(super) const TABLES: [Table; 5] = [
         keys: 1,
         renews: "UPDATE SET uses_left = excluded.uses_left, revoked_at_ms = excluded.revoked_at_ms",
         is_swept: false,
+        afterwards: &[],
     },
     Table {
         name: "agents",
@@ -66,6 +71,7 @@ pub(super) const TABLES: [Table; 5] = [
                  mailbox_bytes = excluded.mailbox_bytes, sender_messages = excluded.sender_messages \
                  WHERE agents.seq <= excluded.seq",
         is_swept: false,
+        afterwards: &[],
     },
     Table {
         name: "operations",
@@ -78,6 +84,7 @@ pub(super) const TABLES: [Table; 5] = [
         keys: 2,
         renews: "NOTHING",
         is_swept: false,
+        afterwards: &[],
     },
     Table {
         name: "tokens",
@@ -91,6 +98,7 @@ pub(super) const TABLES: [Table; 5] = [
         keys: 1,
         renews: "NOTHING",
         is_swept: true,
+        afterwards: &[],
     },
     Table {
         name: "spent_challenges",
@@ -98,6 +106,63 @@ pub(super) const TABLES: [Table; 5] = [
         keys: 1,
         renews: "NOTHING",
         is_swept: true,
+        afterwards: &[],
+    },
+    Table {
+        name: "providers",
+        columns: &[
+            ("id", Text),
+            ("hash", Text),
+            ("name", Text),
+            ("agent", Text),
+            ("created_at_ms", Number),
+            ("revoked_at_ms", Number),
+            ("last_used_at_ms", Number),
+        ],
+        keys: 1,
+        renews: "UPDATE SET revoked_at_ms = excluded.revoked_at_ms, last_used_at_ms = excluded.last_used_at_ms",
+        is_swept: false,
+        afterwards: &[],
+    },
+    Table {
+        name: "listing_log",
+        columns: &[
+            ("id", Number),
+            ("change_seq", Number),
+            ("number", Number),
+            ("forgotten_seq", Number),
+        ],
+        keys: 1,
+        renews: "UPDATE SET change_seq = excluded.change_seq, number = excluded.number, \
+                 forgotten_seq = excluded.forgotten_seq WHERE listing_log.change_seq <= excluded.change_seq",
+        is_swept: false,
+        afterwards: &[],
+    },
+    Table {
+        name: "listings",
+        columns: &[
+            ("id", Text),
+            ("number", Number),
+            ("agent", Text),
+            ("listing_id", Text),
+            ("version", Number),
+            ("deleted", Number),
+            ("digest", Text),
+            ("provider", Text),
+            ("flags", Text),
+            ("change_seq", Number),
+            ("stored_at_ms", Number),
+            ("expires_at_ms", Number),
+            ("json", Text),
+        ],
+        keys: 1,
+        renews: "UPDATE SET number = excluded.number, version = excluded.version, deleted = excluded.deleted, \
+                 digest = excluded.digest, provider = excluded.provider, flags = excluded.flags, \
+                 change_seq = excluded.change_seq, stored_at_ms = excluded.stored_at_ms, \
+                 expires_at_ms = excluded.expires_at_ms, json = excluded.json \
+                 WHERE listings.change_seq <= excluded.change_seq",
+        is_swept: false,
+        afterwards: &AFTER_COPY,
     },
 ];
 
@@ -220,7 +285,7 @@ mod tests {
             .expect("opened");
         let mut conn = store.target.connect(Role::Checker).await.expect("connected");
         let columns = "SELECT m.name || '.' || c.name FROM sqlite_master m, pragma_table_info(m.name) c \
-                       WHERE m.type = 'table' AND m.name NOT IN ('hub_facts', '_sqlx_migrations')";
+                       WHERE m.type = 'table' AND m.name NOT IN ('hub_facts', 'listing_owners', '_sqlx_migrations')";
         let rows = sqlx::query(columns).fetch_all(&mut conn).await.expect("read");
         let there: BTreeSet<String> = rows.iter().map(|row| row.get(0)).collect();
         let copied = TABLES.iter().flat_map(|table| {

@@ -8,8 +8,8 @@ use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
 
 use super::SqlStore;
 use super::dialect::{Dialect, Role};
-use super::statements;
 use super::writer::{Write, unavailable};
+use super::{listings, statements};
 use crate::agent::Agent;
 use crate::directory::Directory;
 use crate::error::StoreError;
@@ -84,7 +84,10 @@ impl SqlStore {
             Dialect::Sqlite => check_sqlite(&mut conn).await,
             Dialect::Postgres(_) => check_postgres(&mut conn).await,
         };
-        let problems = problems.map_err(unavailable)?;
+        let mut problems = problems.map_err(unavailable)?;
+        let found = find(&mut conn, &listings::statements::CHECKS).await;
+        problems.extend(found.map_err(unavailable)?);
+        problems.truncate(INTEGRITY_PROBLEMS_MAX);
         conn.close().await.map_err(unavailable)?;
         Ok(problems)
     }
@@ -131,15 +134,22 @@ async fn check_sqlite(conn: &mut AnyConnection) -> sqlx::Result<Vec<String>> {
 }
 
 async fn check_postgres(conn: &mut AnyConnection) -> sqlx::Result<Vec<String>> {
+    find(conn, &statements::POSTGRES_CHECKS).await
+}
+
+/// What the statements find, in the sentences beside them.
+async fn find(
+    conn: &mut AnyConnection,
+    checks: &[(&'static str, &'static str)],
+) -> sqlx::Result<Vec<String>> {
     let mut problems = Vec::new();
-    for (statement, sentence) in statements::POSTGRES_CHECKS {
+    for (statement, sentence) in checks {
         let limit = i64::try_from(INTEGRITY_PROBLEMS_MAX).unwrap_or(i64::MAX);
-        let rows = sqlx::query(statement).bind(limit).fetch_all(&mut *conn).await?;
+        let rows = sqlx::query(*statement).bind(limit).fetch_all(&mut *conn).await?;
         for row in rows {
             let found: String = row.try_get(0)?;
             problems.push(sentence.replace("{}", &found));
         }
     }
-    problems.truncate(INTEGRITY_PROBLEMS_MAX);
     Ok(problems)
 }

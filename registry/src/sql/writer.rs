@@ -44,6 +44,11 @@ pub(super) trait Write: Send + Sync + 'static {
     fn subject(&self) -> Option<&Name> {
         None
     }
+
+    /// Whether it takes the log of listings, for which every other process may wait until the commit.
+    fn takes_the_log(&self) -> bool {
+        false
+    }
 }
 
 /// A change that waits for its turn, without its type.
@@ -52,6 +57,7 @@ pub(super) trait Job: Any + Send {
     async fn run(&mut self, conn: &mut AnyConnection) -> sqlx::Result<()>;
     fn answer(self: Box<Self>, end: Result<(), StoreError>);
     fn subject(&self) -> Option<&Name>;
+    fn takes_the_log(&self) -> bool;
 }
 
 pub(super) struct Pending<W: Write> {
@@ -76,6 +82,10 @@ impl<W: Write> Job for Pending<W> {
 
     fn subject(&self) -> Option<&Name> {
         self.write.subject()
+    }
+
+    fn takes_the_log(&self) -> bool {
+        self.write.takes_the_log()
     }
 }
 

@@ -3,9 +3,11 @@
 use aip_engines::Postgres;
 use aip_protocol::name::Domain;
 use aip_registry::directory::AgentChange;
+use aip_registry::listings::NewProvider;
 use aip_registry::secret::SecretHash;
 use aip_registry::testsuite::fixtures::{at, genesis, invite, name, newcomer, next, successor, token};
-use aip_registry::{Directory, Grants, QuotaOverride, SqlStore, Standing, StoreError};
+use aip_registry::testsuite::listings::{deletion, did, version};
+use aip_registry::{Directory, Grants, Listings, QuotaOverride, SqlStore, Standing, StoreError};
 use futures_util::future::join_all;
 
 use crate::place::{Place, on_both_engines};
@@ -47,6 +49,14 @@ async fn fill(store: &SqlStore) {
         .update(&name("agent-002"), suspend)
         .await
         .expect("suspended");
+    let provider = NewProvider {
+        name: "a feed".to_owned(),
+        agent: did("agent-000"),
+        hash: SecretHash::of("key"),
+    };
+    store.add_provider(&provider, at(0)).await.expect("a provider");
+    let new = [version("agent-000", "a", 1, "x"), version("agent-001", "a", 1, "x"), deletion("b", "b", 1)];
+    store.put_many(&new, 10, at(0)).await.expect("listings");
 }
 
 /// A full registry in a file, and an empty one in `place`.
@@ -67,13 +77,16 @@ async fn a_copy_is_equal_and_copying_again_changes_nothing(place: Place) {
             ("agents", 450),
             ("operations", 470),
             ("tokens", 20),
-            ("spent_challenges", 20)
+            ("spent_challenges", 20),
+            ("providers", 1),
+            ("listing_log", 1),
+            ("listings", 3)
         ]
     );
     let empty = copy.digest().await.expect("a digest");
     assert_ne!(empty.sha256, digest.sha256);
     for _ in 0..2 {
-        assert_eq!(original.copy_to(&copy).await.expect("copied"), 961);
+        assert_eq!(original.copy_to(&copy).await.expect("copied"), 966);
         assert_eq!(copy.digest().await.expect("a digest"), digest);
     }
     // And back into a third one.
@@ -82,8 +95,8 @@ async fn a_copy_is_equal_and_copying_again_changes_nothing(place: Place) {
     copy.copy_to(&third).await.expect("copied");
     assert_eq!(third.digest().await.expect("a digest"), digest);
     for agent in ["agent-001", "agent-002", "agent-449"] {
-        let record = original.get(&name(agent)).await.expect("read");
-        assert_eq!(third.get(&name(agent)).await.expect("read"), record);
+        let record = Directory::get(&original, &name(agent)).await.expect("read");
+        assert_eq!(Directory::get(&third, &name(agent)).await.expect("read"), record);
     }
     assert_eq!(
         third.check_integrity().await.expect("checked"),
@@ -131,9 +144,8 @@ async fn a_copy_takes_nothing_from_a_registry_that_is_ahead(place: Place) {
         .await
         .expect("an operation");
     original.copy_to(&copy).await.expect("copied");
-    assert!(copy.get(&name("zoe")).await.expect("read").is_some());
-    let ahead = copy
-        .get(&name("agent-003"))
+    assert!(Directory::get(&copy, &name("zoe")).await.expect("read").is_some());
+    let ahead = Directory::get(&copy, &name("agent-003"))
         .await
         .expect("read")
         .expect("an agent");

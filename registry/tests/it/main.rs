@@ -14,6 +14,8 @@ mod copy;
 mod crowds;
 mod front;
 mod kit;
+mod listings;
+mod listings_model;
 mod model;
 mod peers;
 mod place;
