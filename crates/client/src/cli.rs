@@ -54,6 +54,10 @@ pub(crate) enum Command {
     Resolve(commands::resolve::Args),
     /// Seal a message and send it
     Send(commands::send::Args),
+    /// Find what agents offer
+    Search(commands::search::Args),
+    /// Offer something: publish, import, delete, look at listings
+    Listing(commands::listing::Args),
     /// Receive messages as they come
     Listen(commands::listen::Args),
     /// Fetch the messages that wait

@@ -6,12 +6,15 @@ pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod inbox;
 pub(crate) mod listen;
+pub(crate) mod listing;
 pub(crate) mod register;
 pub(crate) mod resolve;
 pub(crate) mod rotate;
+pub(crate) mod search;
 pub(crate) mod send;
 mod show;
 pub(crate) mod status;
+mod table;
 mod whoami;
 
 use crate::cli::{Cli, Command};
@@ -35,6 +38,8 @@ async fn carry_out(context: &Context, command: Command) -> Outcome {
         Command::Register(args) => register::run(context, args).await,
         Command::Resolve(args) => resolve::run(context, args).await,
         Command::Send(args) => send::run(context, args).await,
+        Command::Search(args) => search::run(context, args).await,
+        Command::Listing(args) => listing::run(context, args).await,
         Command::Listen(args) => listen::run(context, args).await,
         Command::Inbox(args) => inbox::run(context, args).await,
         Command::Status(args) => status::run(context, args).await,

@@ -4,7 +4,8 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use aip_client::{Client, KeyFile, inbox::FileInbox};
+use aip_client::protocol::name::Did;
+use aip_client::{Client, ClientBuilder, KeyFile, inbox::FileInbox};
 use zeroize::Zeroizing;
 
 use crate::cli::Global;
@@ -72,13 +73,27 @@ impl Context {
 
     /// A client that may have no keys yet: for looking up, and for registering.
     pub(crate) fn client_without_keys(&self, file: Option<KeyFile>) -> Result<Client, Failure> {
+        Ok(self.builder_without_keys(file)?.build()?)
+    }
+
+    /// A client without keys that asks a hub that does not answer for this long.
+    pub(crate) fn client_to_read(&self, send_window: Duration) -> Result<Client, Failure> {
+        let builder = self.builder_without_keys(None)?;
+        Ok(builder.send_window(send_window).build()?)
+    }
+
+    fn builder_without_keys(&self, file: Option<KeyFile>) -> Result<ClientBuilder, Failure> {
         let hub = self.hub_url().ok_or_else(no_hub)?;
         let builder = Client::builder(hub).allow_http(self.global.allow_http);
-        let builder = match file {
+        Ok(match file {
             Some(file) => builder.key_file(file)?,
             None => builder.state_folder(KeyFile::at(self.key_path()?).state_folder()),
-        };
-        Ok(builder.build()?)
+        })
+    }
+
+    /// Who we are, where a key file says it in the clear.
+    pub(crate) fn did(&self) -> Option<Did> {
+        KeyFile::at(self.key_path().ok()?).did().ok()
     }
 
     /// The hub that was named, or that of an existing key file, where it is written in the clear.

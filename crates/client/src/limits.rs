@@ -100,6 +100,8 @@ pub const LISTING_ID_BYTES_MAX: usize = 128;
 pub const LISTING_NAME_BYTES_MAX: usize = 512;
 /// Bytes of a listing's description.
 pub const LISTING_DESCRIPTION_BYTES_MAX: usize = 32 * 1024;
+/// Bytes of a listing's language (BCP 47).
+pub const LISTING_LANG_BYTES_MAX: usize = 35;
 /// Tags of a listing.
 pub const LISTING_TAGS_MAX: usize = 64;
 /// Bytes of a tag.

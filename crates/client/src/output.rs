@@ -17,6 +17,11 @@ impl Output {
         Self { json }
     }
 
+    /// Whether programs read along.
+    pub(crate) fn is_json(self) -> bool {
+        self.json
+    }
+
     /// Prints `value` as JSON, or `lines` for people. Flushed, so that who reads along sees it at once.
     pub(crate) fn show(self, value: &Value, lines: &str) -> io::Result<()> {
         let mut out = io::stdout().lock();

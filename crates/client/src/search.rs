@@ -131,7 +131,17 @@ pub struct Answer {
     pub degraded: Vec<String>,
     /// How many of what was found are of which kind, category and so on; where it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub facets: Option<Map<String, Value>>,
+    pub facets: Option<BTreeMap<String, Vec<FacetCount>>>,
+}
+
+/// A value, and how many of what was found have it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct FacetCount {
+    /// The value.
+    pub value: String,
+    /// How many have it.
+    pub count: u64,
 }
 
 /// One listing that was found.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use aip_client::parse_agent;
 use aip_client::protocol::error::ErrorCode;
+use aip_client::protocol::listing::ListingKind;
 use aip_client::protocol::name::{Did, Domain, Name};
 
 /// Reads an agent: a handle, a DID, or the mail-like forms `alice@domain` and `@alice@domain` (spec §1: on the command
@@ -60,6 +61,34 @@ pub(crate) fn span(text: &str) -> Result<Duration, String> {
         .checked_mul(factor)
         .map(Duration::from_secs)
         .ok_or_else(says)
+}
+
+/// Reads what kind of thing is offered.
+pub(crate) fn kind(text: &str) -> Result<ListingKind, String> {
+    ListingKind::parse(text).ok_or_else(|| "write capability, product or concept".to_owned())
+}
+
+/// Reads an attribute: `color=red`.
+pub(crate) fn attribute(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, value) = pair.ok_or_else(|| "write it as name=value, such as color=red".to_owned())?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Reads a currency: three letters, whatever their case.
+pub(crate) fn currency(text: &str) -> Result<String, String> {
+    let is_code = text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let code = is_code.then(|| text.to_ascii_uppercase());
+    code.ok_or_else(|| "write three letters, such as EUR".to_owned())
+}
+
+/// Reads what separates the columns of a table.
+pub(crate) fn separator(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"tab" | b"\\t" => Ok(b'\t'),
+        [byte] if byte.is_ascii() && !byte.is_ascii_alphanumeric() && *byte != b'"' => Ok(*byte),
+        _ => Err("write one character, such as ; or the word tab".to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -124,6 +153,20 @@ mod tests {
         for text in ["", "-", "a b", "a..b", "alice#", "#x", "@alice", "a#b#c"] {
             assert!(wanted(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn attributes_currencies_and_separators() {
+        assert_eq!(attribute("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
+        assert!(attribute("=b").is_err() && attribute("a").is_err());
+        assert_eq!(currency("eur"), Ok("EUR".to_owned()));
+        assert!(currency("€").is_err() && currency("euro").is_err());
+        assert_eq!(
+            (separator("tab"), separator(";"), separator("\\t")),
+            (Ok(b'\t'), Ok(b';'), Ok(b'\t'))
+        );
+        assert!(separator("").is_err() && separator("ab").is_err() && separator("\"").is_err());
+        assert!(kind("product").is_ok() && kind("Product").is_err());
     }
 
     #[test]

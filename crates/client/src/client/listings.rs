@@ -66,18 +66,23 @@ impl Client {
     }
 
     /// Publishes many offers, a few at a time; each has its own result, in order. What the hub holds already, word for word,
-    /// is not sent again: its status is `unchanged`.
+    /// is not sent again: its status is `unchanged`. So, after an error, the whole may be published again.
     ///
     /// # Errors
-    /// Those of a single offer stand in its place. The call itself fails where the agent's listings cannot be read.
+    /// What a hub refuses stands in its place. The call itself fails where the agent's listings cannot be read, and where
+    /// the hub does not answer any more.
     pub async fn publish_listings(&self, offers: &[Offer]) -> Result<Vec<Result<Published>>> {
-        let held = self.own_listings().await?;
+        let held = self.listings_by_id(self.keys()?.did()).await?;
         let publish = |offer| self.publish_changed(offer, &held);
-        Ok(stream::iter(offers)
-            .map(publish)
-            .buffered(PUBLISH_AT_ONCE)
-            .collect()
-            .await)
+        let mut publishing = stream::iter(offers).map(publish).buffered(PUBLISH_AT_ONCE);
+        let mut results = Vec::with_capacity(offers.len());
+        while let Some(result) = publishing.next().await {
+            match result {
+                Err(error) if error.is_transient() => return Err(error),
+                result => results.push(result),
+            }
+        }
+        Ok(results)
     }
 
     async fn publish_changed(&self, offer: &Offer, held: &HashMap<String, HeldListing>) -> Result<Published> {
@@ -97,7 +102,7 @@ impl Client {
     /// # Errors
     /// `not_found` when the hub has no such listing, `not_yours` when it is another agent's.
     pub async fn delete_listing(&self, id: &str) -> Result<Published> {
-        let held = self.find_listing(id).await?;
+        let held = self.find_listing(id, Some(self.keys()?.did())).await?;
         let path = format!("{LISTINGS}/{}", encoded(&held.id));
         let mut version = self.version_now().max(held.version.saturating_add(1));
         let mut signings = 1;
@@ -133,15 +138,17 @@ impl Client {
         Ok(held)
     }
 
-    /// A listing by the hub's id, or by the `listing_id` that this agent gave it.
-    pub async fn find_listing(&self, id: &str) -> Result<HeldListing> {
-        match self.get_listing(id).await {
-            Err(error) if error.is_code(ErrorCode::NotFound) && self.did().is_some() => {
-                let held = self.own_listings().await?.remove(id).ok_or(error)?;
-                self.get_listing(&held.id).await
-            }
-            outcome => outcome,
-        }
+    /// A listing by the hub's id, or by the `listing_id` that `agent` gave it.
+    pub async fn find_listing(&self, id: &str, agent: Option<&Did>) -> Result<HeldListing> {
+        let error = match self.get_listing(id).await {
+            Err(error) if error.is_code(ErrorCode::NotFound) => error,
+            outcome => return outcome,
+        };
+        let Some(agent) = agent else {
+            return Err(error);
+        };
+        let held = self.listings_by_id(agent).await?.remove(id).ok_or(error)?;
+        self.get_listing(&held.id).await
     }
 
     /// Why the hub finds a listing, or does not: the state of its index, flags, language.
@@ -177,13 +184,12 @@ impl Client {
         })
     }
 
-    /// What the hub holds of this agent, by `listing_id`.
-    async fn own_listings(&self) -> Result<HashMap<String, HeldListing>> {
-        let keys = self.keys()?;
-        let hub = self.transport();
+    /// What an agent offers, by `listing_id`.
+    async fn listings_by_id(&self, agent: &Did) -> Result<HashMap<String, HeldListing>> {
+        let hub = self.hub_of(agent).await?;
         let (mut held, mut cursor) = (HashMap::new(), None);
         for _ in 0..LISTINGS_PAGES_MAX {
-            let page = self.listing_page(keys.did(), hub, cursor.as_deref()).await?;
+            let page = self.listing_page(agent, &hub, cursor.as_deref()).await?;
             held.extend(
                 page.items
                     .into_iter()

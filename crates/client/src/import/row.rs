@@ -10,7 +10,8 @@ use super::{Options, Remark, Row, words};
 use crate::limits::{
     IMPORT_REMARKS_MAX, LISTING_ATTRIBUTE_NAME_BYTES_MAX, LISTING_ATTRIBUTE_TEXT_BYTES_MAX,
     LISTING_ATTRIBUTES_MAX, LISTING_BYTES_MAX, LISTING_DESCRIPTION_BYTES_MAX, LISTING_FRAME_BYTES,
-    LISTING_ID_BYTES_MAX, LISTING_NAME_BYTES_MAX, LISTING_TAG_BYTES_MAX, LISTING_TAGS_MAX,
+    LISTING_ID_BYTES_MAX, LISTING_LANG_BYTES_MAX, LISTING_LEVELS_MAX, LISTING_NAME_BYTES_MAX,
+    LISTING_TAG_BYTES_MAX, LISTING_TAGS_MAX,
 };
 
 /// How good an id is as the name of a row; a better one wins, whatever comes first.
@@ -117,8 +118,21 @@ impl<'a> RowDraft<'a> {
     }
 
     pub(super) fn lang(&mut self, text: &str) {
-        if let Some(lang) = self.words("lang", text) {
+        let Some(lang) = self.words("lang", text) else {
+            return;
+        };
+        let lang = lang.replace('_', "-");
+        let is_subtag = |part: &str| {
+            (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        };
+        if (2..=LISTING_LANG_BYTES_MAX).contains(&lang.len()) && lang.split('-').all(is_subtag) {
             self.offer.lang = Some(lang);
+        } else {
+            self.note(
+                "lang",
+                format!("`{}` is left out", short(&lang)),
+                "write a language tag, such as fr or pt-BR",
+            );
         }
     }
 
@@ -247,6 +261,11 @@ impl<'a> RowDraft<'a> {
 
     /// A member that has no field of its own, such as a schema.
     pub(super) fn extra(&mut self, name: &str, value: Json) {
+        let levels = levels(&value) + 1;
+        if levels > LISTING_LEVELS_MAX {
+            let todo = format!("a listing takes {LISTING_LEVELS_MAX}; make it flatter");
+            return self.flaw(name, format!("with it, the listing has {levels} levels"), todo);
+        }
         self.offer.extra.insert(name, value);
     }
 
@@ -386,6 +405,21 @@ fn push(remarks: &mut Vec<Remark>, member: &str, what: String, todo: String) {
             what,
             todo,
         });
+    }
+}
+
+/// Arrays and objects inside each other; the value was read within a bound of them.
+fn levels(value: &Json) -> usize {
+    match value {
+        Json::Array(items) => 1 + items.iter().map(levels).max().unwrap_or_default(),
+        Json::Object(members) => {
+            1 + members
+                .iter()
+                .map(|(_, value)| levels(value))
+                .max()
+                .unwrap_or_default()
+        }
+        _ => 0,
     }
 }
 

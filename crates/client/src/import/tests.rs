@@ -101,7 +101,8 @@ fn what_is_too_long_for_a_listing_is_told() {
     assert!(flaw(&format!("name,description\nTea,{long}\n"), Format::Csv).contains("40000 bytes"));
     let name = "x".repeat(600);
     assert!(flaw(&format!("name\n{name}\n"), Format::Csv).contains("shorten it to 512"));
-    let wide: String = (0..100).map(|n| format!(",c{n}")).collect();
+    let wide: Vec<String> = (0..100).map(|n| format!(",c{n}")).collect();
+    let wide = wide.concat();
     let text = format!(
         "name{wide}\nTea{}\n",
         format!(",{}", "y".repeat(1000)).repeat(100)

@@ -38,6 +38,7 @@ fn the_answer_of_the_specification_is_read() {
         "relevance_score":0.9766,"trust_score":0.94,"final_score":0.0411,"ranks":{"fts":1,"semantic":4},
         "agent":{"handle":"etagi%23aigentix.org","did":"did:aip:aigentix.org:etagi","name":"Etaji",
           "endpoint":"https://api.etagi.ru/aip"},"source_hub":"aigentix.org","later":[1]}],
+        "facets":{"kind":[{"value":"product","count":7}]},
         "next_cursor":null,"took_ms":3,"degraded":["semantic"],"later":{}}"#;
     let answer: Answer = serde_json::from_str(text).unwrap();
     let [hit] = answer.results.as_slice() else {

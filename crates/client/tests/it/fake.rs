@@ -1,6 +1,7 @@
 //! A hub in memory, just real enough, that fails on command. It speaks the wire of the specification over real sockets.
 
 mod http;
+pub(crate) mod listings;
 mod mailbox;
 mod socket;
 
@@ -36,6 +37,9 @@ pub(crate) struct State {
     faults: Vec<(String, VecDeque<Fault>)>,
     /// Every request: method, path, body.
     pub(crate) requests: Vec<(String, String, Vec<u8>)>,
+    /// Their heads.
+    pub(crate) heads: Vec<String>,
+    pub(crate) listings: listings::Listings,
     /// Every frame of an agent.
     pub(crate) frames: Vec<Value>,
     /// What the challenge frame says instead of the hub's domain.
@@ -218,6 +222,11 @@ impl FakeHub {
     fn answer(&self, method: &str, path: &str, body: &[u8]) -> (u16, Value) {
         let (route, query) = path.split_once('?').unwrap_or((path, ""));
         let parts: Vec<&str> = route.trim_start_matches('/').split('/').collect();
+        if let ["api", "v1", door @ ..] = parts.as_slice()
+            && let Some(answer) = self.listing_door(method, door, query, body)
+        {
+            return answer;
+        }
         match (method, parts.as_slice()) {
             ("GET", [".well-known", "aip"]) => {
                 (200, json!({"aip": "1", "domain": self.domain, "hub": self.url()}))

@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod aip;
 #[cfg(test)]
+mod catalog;
+#[cfg(test)]
 mod command;
 #[cfg(test)]
 mod exec;
@@ -11,6 +13,8 @@ mod exec;
 mod fake;
 #[cfg(test)]
 mod identity;
+#[cfg(test)]
+mod listings;
 #[cfg(test)]
 mod login;
 #[cfg(test)]

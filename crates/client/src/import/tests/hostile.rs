@@ -10,11 +10,10 @@ fn refused(bytes: &[u8], format: Format) -> String {
 
 #[test]
 fn no_entity_is_ever_expanded() {
-    let laughs: String = (1..10)
+    let laughs: Vec<String> = (1..10)
         .map(|n| format!("<!ENTITY l{n} \"{}\">", format!("&l{};", n - 1).repeat(10)))
         .collect();
-    let text =
-        format!("<!DOCTYPE x [<!ENTITY l0 \"lol\">{laughs}]><rss><item><title>&l9;</title></item></rss>");
+    let text = format!("<!DOCTYPE x [<!ENTITY l0 \"lol\">{}]><rss><item><title>&l9;</title></item></rss>");
     assert!(refused(text.as_bytes(), Format::Merchant).contains("DOCTYPE"));
     let text = "<!DOCTYPE x SYSTEM \"file:///etc/passwd\"><rss><item><title>a</title></item></rss>";
     assert!(refused(text.as_bytes(), Format::Merchant).contains("DOCTYPE"));
@@ -132,8 +131,11 @@ fn rows_are_bounded() {
 
 #[test]
 fn a_tag_with_a_million_attributes_is_skipped() {
-    let attributes: String = (0..100_000).map(|n| format!(" a{n}=\"1\"")).collect();
-    let text = format!("<rss><item><title>a</title><link{attributes} href=\"x\"/></item></rss>");
+    let attributes: Vec<String> = (0..100_000).map(|n| format!(" a{n}=\"1\"")).collect();
+    let text = format!(
+        "<rss><item><title>a</title><link{} href=\"x\"/></item></rss>",
+        attributes.concat()
+    );
     let [item] = good(&text, Format::Merchant).try_into().unwrap();
     assert_eq!(attribute(&item, "url"), "");
 }

@@ -10,6 +10,7 @@ pub(super) async fn serve(hub: FakeHub, mut stream: TcpStream) {
     let Some((head, body)) = read(&mut stream).await else {
         return;
     };
+    hub.state().heads.push(head.clone());
     let mut words = head.split(' ');
     let (method, path) = (words.next().unwrap(), words.next().unwrap());
     // No answer: the stream is dropped, and the client sees a broken line.
