@@ -10,7 +10,7 @@ use super::bits::Bits;
 use super::schema::column;
 
 /// A value and how many listings have it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct FacetCount {
     /// The value, in lower case where filters do not tell cases apart.
     pub value: String,
@@ -19,7 +19,7 @@ pub struct FacetCount {
 }
 
 /// The most frequent values, at most [`FACET_VALUES_MAX`] each, highest count first, equal ones by value.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Facets {
     /// By kind.
     pub kind: Vec<FacetCount>,

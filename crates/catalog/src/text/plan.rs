@@ -24,7 +24,7 @@ mod weight {
     pub(super) const CODE: f64 = 1.0;
     pub(super) const GRAM: f64 = 0.5;
     pub(super) const WHOLE: f64 = 1.0;
-    pub(super) const NAME: f64 = 0.5;
+    pub(super) const NAME: f64 = 1.0;
     pub(super) const PHRASE: f64 = 1.0;
     pub(super) const TYPO: f64 = 0.4;
     pub(super) const PREFIX: f64 = 0.3;
@@ -216,7 +216,7 @@ impl Planner<'_> {
     fn add_exact(&mut self, asked: &Asked) -> tantivy::Result<()> {
         let (infos, documents) = self.look_up(self.fields.name, &asked.name)?;
         if documents > 0 && !asked.name.is_empty() {
-            let weight = self.plan.masses.iter().sum::<f64>() * weight::NAME;
+            let weight = self.plan.masses.iter().sum::<f64>() * weight::NAME * (K1 + 1.0);
             let units = (0..asked.units.len()).collect();
             let documents = Documents::Term { field: self.fields.name, infos };
             self.plan.lists.push(constant(Reason::Name, documents, weight, units));
@@ -251,10 +251,12 @@ impl Planner<'_> {
 
     fn push(&mut self, reason: Reason, field: Field, infos: Vec<Option<TermInfo>>, weight: f64, units: Vec<usize>, share: f64) {
         let norms = (field == self.fields.words).then(|| Arc::clone(&self.words));
+        // Without lengths it counts as said once in a text of average length, where BM25 gives its weight once.
+        let weight = if norms.is_some() { weight * (K1 + 1.0) } else { weight };
         self.plan.lists.push(List {
             reason,
             documents: Documents::Term { field, infos },
-            weight: weight * (K1 + 1.0),
+            weight,
             norms,
             units,
             share,

@@ -261,11 +261,12 @@ impl Cursor {
                 }
             }
             Postings::Blocks { blocks, at, lengths } => loop {
-                let rest = blocks.docs().get(*at..).unwrap_or_default();
-                let freqs = blocks.freqs().get(*at..).unwrap_or_default();
-                for (document, freq) in rest.iter().zip(freqs) {
+                let documents = blocks.docs().get(*at..).unwrap_or_default();
+                // Where terms are not counted there are no counts, and none are needed.
+                let freqs = blocks.freqs().get(*at..).unwrap_or_default().iter().copied().chain(std::iter::repeat(1));
+                for (document, freq) in documents.iter().zip(freqs) {
                     let Some(sum) = sums.get_mut((document - first) as usize) else { return };
-                    *sum = sum.saturating_add(points(weight * share(lengths.as_ref(), *document, *freq)));
+                    *sum = sum.saturating_add(points(weight * share(lengths.as_ref(), *document, freq)));
                     *at += 1;
                 }
                 blocks.advance();
@@ -293,17 +294,14 @@ impl Cursor {
     }
 }
 
-/// The share of its weight that a list gives: all where length does not count.
+/// The share of its weight that a list gives (BM25): all of it where length does not count.
 #[inline]
 fn share(lengths: Option<&(FieldNormReader, Arc<Norms>)>, document: DocId, freq: u32) -> f64 {
-    let Some((reader, norms)) = lengths else { return FLAT };
+    let Some((reader, norms)) = lengths else { return 1.0 };
     let norm = norms.get(usize::from(reader.fieldnorm_id(document))).copied().unwrap_or(1.0);
     let freq = f64::from(freq);
     freq / (freq + norm)
 }
-
-/// What a list whose lengths do not count gives: as a word said once in a text of average length.
-const FLAT: f64 = 1.0 / (1.0 + super::plan::K1);
 
 #[inline]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "weights are positive; a cast saturates")]

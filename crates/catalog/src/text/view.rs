@@ -1,5 +1,6 @@
 //! A snapshot of the index, and what it answers.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use aip_protocol::time::Timestamp;
@@ -19,6 +20,7 @@ use super::document::read_stored;
 use super::explain::{self, Matched};
 use super::facets::{self, Facets};
 use super::filter::Admission;
+use super::named::{self, Named};
 use super::plan::{self, Plan};
 use super::scan::{self, Candidate};
 use super::schema::{Fields, column};
@@ -160,6 +162,19 @@ impl TextView {
         let address = self.address(Term::from_field_u64(self.fields.number, number))?;
         let document: TantivyDocument = self.searcher.doc(address).ok()?;
         read_stored(document.get_first(self.fields.entry)?.as_bytes()?)
+    }
+
+    /// Whether the listing of this number is in the index, expired or not.
+    pub fn holds(&self, number: u64) -> bool {
+        self.address(Term::from_field_u64(self.fields.number, number)).is_some()
+    }
+
+    /// Ids and trust of the listings of these numbers, expired or not, without those that are not in the index.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn named(&self, numbers: &[u64], trust: &dyn TrustScores) -> Result<HashMap<u64, Named>, CatalogError> {
+        Ok(named::named(&self.searcher, &self.fields, numbers, trust)?)
     }
 
     /// The number of the listing of this id, expired or not.
