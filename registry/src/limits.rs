@@ -38,8 +38,8 @@ pub const APPEND_ATTEMPTS_MAX: u32 = 3;
 pub const WRITE_QUEUE_MAX: usize = 4_096;
 /// Changes in one transaction.
 pub const WRITES_PER_TRANSACTION_MAX: usize = 256;
-/// Registrations in one statement.
-pub const REGISTRATIONS_PER_STATEMENT_MAX: usize = 32;
+/// Registrations in one statement; calls that store listings in the statements of one.
+pub const CHANGES_TOGETHER_MAX: usize = 32;
 /// Changes that can break one batch and be left out, before the whole batch fails.
 pub const CULPRITS_PER_BATCH_MAX: usize = 4;
 /// Times that other transactions can be in the way of one batch, before each of its changes gets a

@@ -13,6 +13,7 @@
 pub mod directory;
 pub mod fixtures;
 pub mod grants;
+pub mod listing_log;
 pub mod listings;
 pub mod providers;
 pub mod siblings;
@@ -38,9 +39,12 @@ macro_rules! stamp_contract {
             nothing_is_there_before, a_listing_comes_back_as_it_was_put, a_higher_version_replaces_a_lower_one,
             the_same_again_changes_nothing, a_version_is_not_replaced_by_a_lower_or_equal_one,
             a_deleted_listing_leaves_its_version, an_agents_listings_are_listed, an_agent_has_no_more_than_it_may,
-            tombstones_are_bounded, many_are_judged_one_after_the_other, a_great_many_are_stored_and_read_in_pages,
-            tombstones_are_forgotten, an_agents_listings_are_removed, an_agents_listings_are_touched,
-            one_of_many_versions_wins, many_at_once_do_not_pass_the_measure, who_follows_the_log_misses_nothing,
+            tombstones_are_bounded, many_are_judged_one_after_the_other, one_of_many_versions_wins,
+            many_at_once_do_not_pass_the_measure,
+        ]);
+        $crate::stamp_contract!(@suite listing_log, $open, [
+            a_great_many_are_stored_and_read_in_pages, tombstones_are_forgotten, an_agents_listings_are_removed,
+            an_agents_listings_are_touched, who_follows_the_log_misses_nothing,
         ]);
         $crate::stamp_contract!(@suite providers, $open, [
             a_provider_is_found_by_its_key, the_use_of_a_key_is_noted, providers_are_listed_and_revoked_once,

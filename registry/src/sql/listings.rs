@@ -7,7 +7,7 @@
 mod providers;
 mod rows;
 pub(super) mod statements;
-mod writes;
+pub(super) mod writes;
 
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;

@@ -6,10 +6,11 @@ use sqlx::{AnyConnection, Connection, SqlSafeStr};
 
 use super::connect::bounded;
 use super::dialect::{Dialect, Verdict};
+use super::listings::writes::{PutListings, put_together};
 use super::writer::{Job, Pending};
 use super::writes::create_together;
 use crate::directory::NewAgent;
-use crate::limits::REGISTRATIONS_PER_STATEMENT_MAX;
+use crate::limits::CHANGES_TOGETHER_MAX;
 
 /// A transaction that did not end well.
 pub(super) struct Broken {
@@ -36,7 +37,7 @@ pub(super) enum Fault {
 /// What the changes of a batch have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sharing {
-    /// The commit; registrations also their statements.
+    /// The commit; registrations also their statements, and so do versions of listings.
     Statements,
     /// The commit only.
     Commit,
@@ -105,13 +106,16 @@ async fn statements(
     sharing: Sharing,
 ) -> Result<(), Broken> {
     let (mut at, limit) = (0, dialect.answer_limit());
-    let is_open = |job: &dyn Job| sharing == Sharing::Statements && is_open_registration(job);
-    for alike in batch.chunk_by_mut(|one, next| is_open(one.as_ref()) && is_open(next.as_ref())) {
-        for some in alike.chunks_mut(REGISTRATIONS_PER_STATEMENT_MAX) {
+    let may_share = |one: &dyn Job, next: &dyn Job| {
+        let kind = Together::of(one);
+        sharing == Sharing::Statements && kind.is_some() && kind == Together::of(next)
+    };
+    for alike in batch.chunk_by_mut(|one, next| may_share(one.as_ref(), next.as_ref())) {
+        for some in alike.chunks_mut(CHANGES_TOGETHER_MAX) {
             let count = some.len();
             let (run, fault) = match some {
                 [job] => (bounded(limit, job.run(conn)).await, Fault::At(at)),
-                some => (bounded(limit, register(conn, some)).await, Fault::Somebody),
+                some => (bounded(limit, run_together(conn, some)).await, Fault::Somebody),
             };
             run.map_err(|error| Broken::at(dialect, error, fault))?;
             at += count;
@@ -120,8 +124,47 @@ async fn statements(
     Ok(())
 }
 
-/// Runs registrations that stand one after the other and bring no invite: every statement is a trip to
-/// the database and back, which they can make together.
+/// Changes that can share their statements where they stand one after the other: every statement is a trip to the database
+/// and back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Together {
+    /// Registrations that bring no invite.
+    Registrations,
+    /// Versions of listings.
+    Listings,
+}
+
+impl Together {
+    fn of(job: &dyn Job) -> Option<Self> {
+        let any: &dyn Any = job;
+        if any.is::<Pending<PutListings>>() {
+            Some(Self::Listings)
+        } else {
+            let registration = any.downcast_ref::<Pending<NewAgent>>();
+            let is_open = registration.is_some_and(|pending| pending.write.invite.is_none());
+            is_open.then_some(Self::Registrations)
+        }
+    }
+}
+
+/// Runs changes that are all of one such kind.
+async fn run_together(conn: &mut AnyConnection, jobs: &mut [Box<dyn Job>]) -> sqlx::Result<()> {
+    match jobs.first().and_then(|job| Together::of(job.as_ref())) {
+        Some(Together::Listings) => put(conn, jobs).await,
+        _ => register(conn, jobs).await,
+    }
+}
+
+async fn put(conn: &mut AnyConnection, jobs: &mut [Box<dyn Job>]) -> sqlx::Result<()> {
+    let mut changes: Vec<&mut Pending<PutListings>> = jobs.iter_mut().filter_map(as_any_mut).collect();
+    let new: Vec<_> = changes.iter().map(|pending| &pending.write).collect();
+    let outcomes = put_together(conn, &new).await?;
+    for (pending, outcome) in changes.iter_mut().zip(outcomes) {
+        pending.outcome = Some(outcome);
+    }
+    Ok(())
+}
+
 async fn register(conn: &mut AnyConnection, jobs: &mut [Box<dyn Job>]) -> sqlx::Result<()> {
     let mut registrations: Vec<&mut Pending<NewAgent>> = jobs.iter_mut().filter_map(as_any_mut).collect();
     let agents: Vec<_> = registrations.iter().map(|pending| &pending.write).collect();
@@ -130,12 +173,6 @@ async fn register(conn: &mut AnyConnection, jobs: &mut [Box<dyn Job>]) -> sqlx::
         pending.outcome = Some(outcome);
     }
     Ok(())
-}
-
-fn is_open_registration(job: &dyn Job) -> bool {
-    let job: &dyn Any = job;
-    job.downcast_ref::<Pending<NewAgent>>()
-        .is_some_and(|pending| pending.write.invite.is_none())
 }
 
 fn as_any_mut<T: 'static>(job: &mut Box<dyn Job>) -> Option<&mut T> {

@@ -3,7 +3,7 @@
 //! Callers put a [`Write`] on a bounded queue and wait. The task takes what is there, without
 //! delay, runs it in one transaction, and answers after the commit. While that commit waits for the
 //! disk the next changes gather, so that a sync is shared by as many as are in a hurry; registrations
-//! that stand in a row share their statements too. Nobody else can begin, cancel or hold a
+//! that stand in a row share their statements too, and so do versions of listings. Nobody else can begin, cancel or hold a
 //! transaction; a caller that goes away changes nothing about it.
 //!
 //! What changed nothing is tried again for a while: on another connection if the old one is gone,
@@ -213,7 +213,7 @@ impl Task {
             let changes = batch.len();
             match fault {
                 Fault::Somebody => {
-                    tracing::warn!(%error, changes, "registrations were rolled back, each runs by itself");
+                    tracing::warn!(%error, changes, "changes with common statements were rolled back, each runs by itself");
                     sharing = Sharing::Commit;
                     culprits += 1;
                 }

@@ -55,7 +55,11 @@ async fn fill(store: &SqlStore) {
         hash: SecretHash::of("key"),
     };
     store.add_provider(&provider, at(0)).await.expect("a provider");
-    let new = [version("agent-000", "a", 1, "x"), version("agent-001", "a", 1, "x"), deletion("b", "b", 1)];
+    let new = [
+        version("agent-000", "a", 1, "x"),
+        version("agent-001", "a", 1, "x"),
+        deletion("b", "b", 1),
+    ];
     store.put_many(&new, 10, at(0)).await.expect("listings");
 }
 

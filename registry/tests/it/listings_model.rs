@@ -140,7 +140,11 @@ impl Model {
 
     fn move_up(&mut self, agent: u8, removed_at: Option<i64>) -> u64 {
         let (agent, before) = (did(&agent.to_string()), self.change);
-        for row in self.rows.values_mut().filter(|row| row.said.agent == agent && !row.is_deleted) {
+        for row in self
+            .rows
+            .values_mut()
+            .filter(|row| row.said.agent == agent && !row.is_deleted)
+        {
             self.change += 1;
             row.change = self.change;
             if let Some(secs) = removed_at {
@@ -151,7 +155,11 @@ impl Model {
     }
 
     fn forget(&mut self, secs: i64, limit: u32) -> u64 {
-        let mut old: Vec<_> = self.rows.values().filter(|row| row.is_deleted && row.secs < secs).collect();
+        let mut old: Vec<_> = self
+            .rows
+            .values()
+            .filter(|row| row.is_deleted && row.secs < secs)
+            .collect();
         old.sort_by_key(|row| row.change);
         let Some(last) = old.iter().take(limit as usize).map(|row| row.change).last() else {
             return 0;
@@ -224,11 +232,17 @@ async fn compare<S: Listings>(steps: Vec<Step>, store: &S) -> Result<(), TestCas
             Step::Put(versions, max) => {
                 let new: Vec<_> = versions.iter().map(Version::new_listing).collect();
                 let puts = store.put_many(&new, max, at(secs)).await.expect("answered");
-                let expected: Vec<_> = versions.iter().map(|version| model.put(version, max, secs)).collect();
+                let expected: Vec<_> = versions
+                    .iter()
+                    .map(|version| model.put(version, max, secs))
+                    .collect();
                 prop_assert_eq!(puts.iter().map(answer).collect::<Vec<_>>(), expected);
             }
             Step::Remove(agent) => {
-                let removed = store.remove_of(&did(&agent.to_string()), at(secs)).await.expect("answered");
+                let removed = store
+                    .remove_of(&did(&agent.to_string()), at(secs))
+                    .await
+                    .expect("answered");
                 prop_assert_eq!(removed, model.move_up(agent, Some(secs)));
             }
             Step::Touch(agent) => {
@@ -250,7 +264,10 @@ async fn compare<S: Listings>(steps: Vec<Step>, store: &S) -> Result<(), TestCas
     prop_assert!(all.iter().all(|row| model.agrees(row)), "{:?} {:?}", all, model);
     let counts = store.count_listings().await.expect("read");
     let live: Vec<_> = all.iter().filter(|row| !row.deleted).cloned().collect();
-    prop_assert_eq!((counts.live, counts.deleted), (live.len() as u64, (all.len() - live.len()) as u64));
+    prop_assert_eq!(
+        (counts.live, counts.deleted),
+        (live.len() as u64, (all.len() - live.len()) as u64)
+    );
     while follower.follow(store, 3).await {}
     let live: BTreeMap<_, _> = live.into_iter().map(|row| (row.id.clone(), row)).collect();
     prop_assert_eq!(&follower.live, &live, "who followed knows what there is");

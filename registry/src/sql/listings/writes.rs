@@ -18,7 +18,7 @@ use crate::sql::rows::{count, to_i64};
 use crate::sql::writer::Write;
 
 /// Versions of listings, to be judged and stored.
-pub(super) struct PutListings {
+pub(in crate::sql) struct PutListings {
     pub(super) dialect: Dialect,
     pub(super) new: Vec<NewListing>,
     pub(super) max_per_agent: u32,
@@ -33,17 +33,33 @@ impl Write for PutListings {
     }
 
     async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<Vec<Put>> {
-        let mut ledger = load(conn, self.dialect, &self.new).await?;
-        let before = ledger.log;
-        let put = |new| ledger.put(new, self.max_per_agent, self.now);
-        let puts = self.new.iter().map(put).collect();
-        save(conn, &ledger, before).await?;
-        Ok(puts)
+        let puts = put_together(conn, &[self]).await?;
+        Ok(puts.into_iter().flatten().collect())
     }
 }
 
+/// Judges and stores what several callers hand in, in their order, with the statements of one.
+pub(in crate::sql) async fn put_together(
+    conn: &mut AnyConnection,
+    changes: &[&PutListings],
+) -> sqlx::Result<Vec<Vec<Put>>> {
+    let Some(first) = changes.first() else {
+        return Ok(Vec::new());
+    };
+    let new: Vec<_> = changes.iter().flat_map(|change| &change.new).collect();
+    let mut ledger = load(conn, first.dialect, &new).await?;
+    let before = ledger.log;
+    let mut puts = Vec::with_capacity(changes.len());
+    for change in changes {
+        let put = |new| ledger.put(new, change.max_per_agent, change.now);
+        puts.push(change.new.iter().map(put).collect());
+    }
+    save(conn, &ledger, before).await?;
+    Ok(puts)
+}
+
 /// What has to be known in order to judge `new`.
-async fn load(conn: &mut AnyConnection, dialect: Dialect, new: &[NewListing]) -> sqlx::Result<Ledger> {
+async fn load(conn: &mut AnyConnection, dialect: Dialect, new: &[&NewListing]) -> sqlx::Result<Ledger> {
     let mut ledger = Ledger {
         log: lock_log(conn, dialect).await?,
         ..Ledger::default()
