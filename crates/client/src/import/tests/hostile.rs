@@ -13,7 +13,9 @@ fn no_entity_is_ever_expanded() {
     let laughs: Vec<String> = (1..10)
         .map(|n| format!("<!ENTITY l{n} \"{}\">", format!("&l{};", n - 1).repeat(10)))
         .collect();
-    let text = format!("<!DOCTYPE x [<!ENTITY l0 \"lol\">{}]><rss><item><title>&l9;</title></item></rss>");
+    let laughs = laughs.concat();
+    let text =
+        format!("<!DOCTYPE x [<!ENTITY l0 \"lol\">{laughs}]><rss><item><title>&l9;</title></item></rss>");
     assert!(refused(text.as_bytes(), Format::Merchant).contains("DOCTYPE"));
     let text = "<!DOCTYPE x SYSTEM \"file:///etc/passwd\"><rss><item><title>a</title></item></rss>";
     assert!(refused(text.as_bytes(), Format::Merchant).contains("DOCTYPE"));

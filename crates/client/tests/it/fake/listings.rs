@@ -29,7 +29,8 @@ fn id_of(agent: &str, listing_id: &str) -> String {
 }
 
 fn hex(text: &str) -> String {
-    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+    let bytes: Vec<String> = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+    bytes.concat()
 }
 
 fn refusal(refusal: &Refusal) -> (u16, Value) {
