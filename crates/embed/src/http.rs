@@ -1,4 +1,4 @@
-//! A model behind HTTP: the embeddings API of OpenAI, which Ollama, TEI, vLLM and most clouds speak too.
+//! A model behind HTTP: `/v1/embeddings`, as Ollama, TEI, vLLM and most clouds have it.
 
 mod call;
 mod options;
@@ -77,7 +77,7 @@ impl HttpEmbedder {
     }
 
     /// Vectors of texts that differ, in order; fewer at once and shorter where the server wants that.
-    async fn fetch(&self, purpose: Purpose, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedError> {
+    async fn fetch(&self, purpose: Purpose, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedError> {
         let mut vectors = Vec::with_capacity(texts.len());
         // The batch that is next lies on top. With each: how often its text was halved.
         let mut todo: Vec<(Vec<String>, u32)> = batches(texts, self.fit_texts.load(Ordering::Relaxed));
@@ -178,7 +178,7 @@ impl Embedder for HttpEmbedder {
                 Purpose::Passage => &self.passages,
             };
             let _turn = turns.acquire().await.map_err(unavailable)?;
-            for (key, vector) in keys.into_iter().zip(self.fetch(purpose, texts).await?) {
+            for (key, vector) in keys.into_iter().zip(self.fetch(purpose, &texts).await?) {
                 let vector: Arc<[f32]> = vector.into();
                 self.known.insert(key, Arc::clone(&vector));
                 found.insert(key, vector);
@@ -197,7 +197,7 @@ fn unavailable(reason: impl std::fmt::Display) -> EmbedError {
 }
 
 /// The texts in batches, the first one last.
-fn batches(texts: Vec<String>, batch_texts: usize) -> Vec<(Vec<String>, u32)> {
+fn batches(texts: &[String], batch_texts: usize) -> Vec<(Vec<String>, u32)> {
     let mut batches: Vec<_> = texts
         .chunks(batch_texts)
         .map(|batch| (batch.to_vec(), 0))

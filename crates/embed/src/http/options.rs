@@ -90,9 +90,9 @@ impl HttpOptions {
             hash.update(part.len().to_be_bytes());
             hash.update(part);
         }
-        let hash = hash.finalize();
-        let mark: String = hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-        format!("http-{name}-{}-{mark}", self.dimensions)
+        let [a, b, c, d, ..] = hash.finalize().0;
+        let mark = u32::from_be_bytes([a, b, c, d]);
+        format!("http-{name}-{}-{mark:08x}", self.dimensions)
     }
 
     /// Where the embeddings are.

@@ -123,7 +123,7 @@ async fn write(stream: &mut TcpStream, reply: Reply) -> std::io::Result<()> {
                 .write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n")
                 .await?;
             loop {
-                stream.write_all(&[b' '; 64 * 1024]).await?;
+                stream.write_all(&[b' '; 8 * 1024]).await?;
             }
         }
     }
