@@ -3,6 +3,8 @@
 //! The catalog is derived: it reads listings from a [`Source`] in the order of its changes and can be deleted at any time.
 //! It knows neither SQL nor HTTP. Meaning comes from [`Embedder`]s, trust from [`TrustScores`].
 
+pub mod catalog;
+mod cursor;
 pub mod embedder;
 pub mod entry;
 pub mod error;
@@ -16,6 +18,9 @@ pub mod text;
 pub mod trust;
 pub mod vectors;
 
+pub use catalog::{
+    Catalog, CatalogOptions, CatalogStats, EntryState, Explain, Found, FoundItem, SearchError, SpaceStats,
+};
 pub use embedder::{EmbedError, Embedder, Purpose};
 pub use entry::{AttributeValue, Entry};
 pub use error::CatalogError;

@@ -12,6 +12,7 @@ mod expand;
 mod explain;
 mod facets;
 mod filter;
+mod named;
 mod plan;
 mod scan;
 mod schema;
@@ -36,6 +37,7 @@ use crate::source::Change;
 pub use self::browse::Browsed;
 pub use self::explain::Matched;
 pub use self::facets::{FacetCount, Facets};
+pub use self::named::Named;
 use self::schema::Fields;
 pub use self::view::{TextHit, TextHits, TextView};
 

@@ -85,6 +85,11 @@ impl Space {
         Ok(())
     }
 
+    /// Whether there is a file of the embedder `id` in `dir`.
+    pub fn is_in(dir: &Path, id: &str) -> bool {
+        is_id(id) && dir.join(format!("{id}.vec")).is_file()
+    }
+
     /// The embedder's id.
     pub fn id(&self) -> &str {
         &self.id
