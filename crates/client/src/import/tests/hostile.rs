@@ -141,3 +141,77 @@ fn a_tag_with_a_million_attributes_is_skipped() {
     let [item] = good(&text, Format::Merchant).try_into().unwrap();
     assert_eq!(attribute(&item, "url"), "");
 }
+
+/// Pieces that each format is made of, put together at random.
+const PIECES: [&str; 40] = [
+    "{",
+    "}",
+    "[",
+    "]",
+    ":",
+    ",",
+    ";",
+    "\"",
+    "\"name\"",
+    "\"@type\":\"Product\"",
+    "\"offers\"",
+    "\"price\"",
+    "\"tools\":[",
+    "1e5",
+    "-0.5",
+    "null",
+    "true",
+    "\\u0000",
+    "\\ud800",
+    "<",
+    ">",
+    "<item>",
+    "</item>",
+    "<g:price>",
+    "</g:price>",
+    "<title>",
+    "</title>",
+    "&amp;",
+    "&#x41;",
+    "<![CDATA[",
+    "]]>",
+    "<!--",
+    "<!DOCTYPE",
+    "name,price\n",
+    "1,299.00 €",
+    "\r\n",
+    "\t",
+    "東",
+    "\u{feff}",
+    "\0",
+];
+
+proptest::proptest! {
+    #[test]
+    fn nothing_that_comes_in_is_too_much(
+        pieces in proptest::collection::vec(0..PIECES.len(), 0..60),
+        noise in proptest::collection::vec(proptest::num::u8::ANY, 0..20),
+    ) {
+        let text: Vec<&str> = pieces.into_iter().map(|piece| PIECES[piece]).collect();
+        let bytes = [text.concat().as_bytes(), &noise].concat();
+        for format in [None, Some(Format::Manifest), Some(Format::JsonLd), Some(Format::Csv), Some(Format::Merchant)] {
+            let Ok(import) = read(&bytes, format, &euros()) else { continue };
+            for row in import.rows {
+                assert_eq!(row.offer.is_some(), row.flaws.is_empty());
+                if let Some(offer) = row.offer {
+                    let json = Json::Object(offer.to_object());
+                    assert_eq!(Offer::from_json(&json).unwrap(), offer);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_price_is_a_decimal_or_none(text in "[0-9 .,eE'€$-]{0,12}") {
+        if let Ok(price) = super::super::price::read(&text, false) {
+            let (whole, fraction) = price.amount.split_once('.').unwrap_or((&price.amount, "0"));
+            assert!(!whole.is_empty() && !fraction.is_empty() && (whole == "0" || !whole.starts_with('0')), "{text}: {price:?}");
+            assert!([whole, fraction].concat().bytes().all(|byte| byte.is_ascii_digit()), "{text}: {price:?}");
+        }
+    }
+}
