@@ -79,6 +79,10 @@ pub(in crate::text) fn primary(tag: &str) -> String {
     tag.split(['-', '_']).next().unwrap_or(tag).trim().to_ascii_lowercase()
 }
 
+/// From where on a detected language is believed. Names of products, mostly in no language, stay below it; four of five
+/// questions of ten words are above.
+const CONFIDENCE_MIN: f64 = 0.5;
+
 /// What language the text is in, when that is all but certain.
 pub(in crate::text) fn detect(text: &str) -> Option<&'static str> {
     let text = cut(text, TEXT_DETECT_BYTES_MAX);
@@ -94,7 +98,7 @@ pub(in crate::text) fn detect(text: &str) -> Option<&'static str> {
         whatlang::Script::Latin => {
             let info = Detector::with_allowlist(candidates).detect(text)?;
             let language = Language::of_detected(info.lang())?;
-            info.is_reliable().then_some(language.code())
+            (info.confidence() >= CONFIDENCE_MIN).then_some(language.code())
         }
         _ => None,
     }

@@ -92,7 +92,7 @@ fn the_language_of_a_query_is_told_when_it_is_certain() {
     let view = index.view();
     for (text, lang) in [
         ("Je voudrais réserver une chambre d'hôtel à Paris pour deux personnes la semaine prochaine", Some("fr")),
-        ("I would like to book a hotel room in Paris for two persons next week, please", Some("en")),
+        ("What is the best way to find out whether the hotel has any rooms left for the next week?", Some("en")),
         ("найди гостиницу", Some("ru")),
         ("笔记本电脑", Some("zh")),
         ("", None),
