@@ -7,17 +7,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use aip_catalog::Catalog;
 use aip_cluster::Cluster;
 use aip_protocol::clock::Clock;
 use aip_protocol::multikey::SigningKey;
 use aip_protocol::name::Domain;
 use aip_registry::Registry;
+use aip_registry::listings::Listings;
 use aip_relay::inbox::Inbox;
 use aip_relay::mailbox::MailboxStore;
 use aip_relay::presence::Presence;
 use aip_relay::relay::Relay;
 use tokio_util::sync::CancellationToken;
 
+use crate::catalog::ProviderKeys;
 use crate::config::{Secret, Settings};
 use crate::cors::Origins;
 use crate::extract::{BodyPace, BodyRoom};
@@ -42,6 +45,12 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// Who exists.
     pub registry: Arc<Registry>,
+    /// What agents offer.
+    pub listings: Arc<dyn Listings>,
+    /// How it is found.
+    pub catalog: Arc<Catalog>,
+    /// Makes the keys of providers.
+    pub provider_keys: ProviderKeys,
     /// Envelopes in.
     pub relay: Arc<Relay>,
     /// Where envelopes wait.
@@ -77,6 +86,12 @@ pub struct App {
     pub clock: Arc<dyn Clock>,
     /// Who exists.
     pub registry: Arc<Registry>,
+    /// What agents offer.
+    pub listings: Arc<dyn Listings>,
+    /// How it is found.
+    pub catalog: Arc<Catalog>,
+    /// Makes the keys of providers.
+    pub provider_keys: ProviderKeys,
     /// Envelopes in.
     pub relay: Arc<Relay>,
     /// Where envelopes wait.
@@ -143,6 +158,9 @@ impl App {
             domain: parts.domain,
             clock: parts.clock,
             registry: parts.registry,
+            listings: parts.listings,
+            catalog: parts.catalog,
+            provider_keys: parts.provider_keys,
             relay: parts.relay,
             store: parts.store,
             presence: parts.presence,

@@ -14,6 +14,7 @@ mod migrate_store;
 mod openapi;
 mod operator;
 mod output;
+mod providers;
 mod restore;
 mod serve;
 mod shards;
@@ -22,6 +23,8 @@ mod source;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+use crate::catalog::Models;
 
 /// A hub for autonomous agents: names, and sealed mail for agents that are offline.
 #[derive(Debug, Parser)]
@@ -62,16 +65,18 @@ enum Command {
     Epoch(epoch::Command),
     /// Administers the running hub
     Admin(admin::Args),
+    /// Keys for programs that hand in listings at the running hub
+    Providers(providers::Args),
     /// Prints the OpenAPI document
     Openapi,
     /// Tells by its exit code whether the running hub takes work
     Health(health::Args),
 }
 
-/// Runs the command line of this process.
-pub fn main() -> ExitCode {
+/// Runs the command line of this process, whose binary holds `models`.
+pub fn main(models: Models) -> ExitCode {
     let result = match CommandLine::parse().command {
-        Command::Serve(args) => serve::run(&args),
+        Command::Serve(args) => serve::run(&args, models),
         Command::Init(args) => init::run(&args),
         Command::Config(command) => config::run(&command),
         Command::Keygen(args) => keygen::run(&args),
@@ -84,6 +89,7 @@ pub fn main() -> ExitCode {
         Command::Clock(args) => clock::run(&args),
         Command::Epoch(command) => epoch::run(&command),
         Command::Admin(args) => admin::run(&args),
+        Command::Providers(args) => providers::run(&args),
         Command::Openapi => openapi::run(),
         Command::Health(args) => health::run(&args),
     };

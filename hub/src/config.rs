@@ -8,6 +8,7 @@ mod check;
 mod engines;
 mod load;
 mod render;
+mod search;
 mod section;
 mod sections;
 mod value;
@@ -18,6 +19,7 @@ pub use check::Problems;
 pub use engines::{EngineSettings, NatsSettings, PostgresSettings, RedisSettings};
 pub use load::{Overrides, load};
 pub use render::{commented_toml, default_toml, to_toml};
+pub use search::{MODELS, SearchSettings};
 pub use section::{Key, Section};
 pub use sections::{
     EgressSettings, HttpSettings, HubSettings, LogSettings, ReceiveSettings, RegistrySettings, RelaySettings,
@@ -38,6 +40,8 @@ pub struct Settings {
     pub receive: ReceiveSettings,
     /// Names and identities.
     pub registry: RegistrySettings,
+    /// What agents offer.
+    pub search: SearchSettings,
     /// Requests that leave the hub.
     pub egress: EgressSettings,
     /// The engines that several processes share.
@@ -77,6 +81,7 @@ impl Settings {
             &mut self.engines.shared_url,
             &mut self.nats.password,
             &mut self.nats.token,
+            &mut self.search.embedder_key,
         ] {
             *secret = Secret::default();
         }

@@ -147,6 +147,11 @@ impl DataDir {
         self.root.join("window")
     }
 
+    /// The index of listings, which is made from the registry and is in no backup.
+    pub fn index(&self) -> PathBuf {
+        self.root.join("search")
+    }
+
     /// The hub's signing key.
     pub fn key(&self) -> PathBuf {
         self.root.join("hub.key")

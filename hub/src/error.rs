@@ -11,7 +11,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{ALLOW, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use actix_web::{HttpResponse, ResponseError};
 use aip_protocol::error::{ErrorCode, Refusal};
-use aip_registry::RegistryError;
+use aip_registry::{RegistryError, StoreError};
 use serde_json::{Map, Value};
 
 use crate::limits::UNAVAILABLE_RETRY_SECS;
@@ -155,6 +155,12 @@ impl From<RegistryError> for ApiError {
             RegistryError::Refused(refusal) => refusal.into(),
             RegistryError::Failed(failure) => Self::failed(failure.code(), failure),
         }
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(failure: StoreError) -> Self {
+        Self::failed(failure.code(), failure)
     }
 }
 

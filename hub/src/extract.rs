@@ -21,10 +21,13 @@ use crate::request_id::RequestId;
 use crate::routes::Template;
 use room::Share;
 
+mod lines;
 mod query;
 mod room;
 
+pub use lines::{Line, Lines};
 pub use query::Query;
+pub(crate) use query::unknown;
 pub use room::BodyRoom;
 
 /// The media types of a JSON body.
@@ -135,7 +138,21 @@ pub async fn read_typed(
 /// # Errors
 /// Those of [`read_typed`], and 400 `json_invalid`.
 pub async fn read_json(app: &App, req: &HttpRequest, payload: web::Payload) -> Result<Json, ApiError> {
-    let body = read_typed(app, req, payload, BodyLimit::new(SMALL_BODY_BYTES_MAX), JSON).await?;
+    let limit = BodyLimit::new(SMALL_BODY_BYTES_MAX);
+    read_json_within(app, req, payload, limit).await
+}
+
+/// Reads a JSON body of at most `limit` by the strict rules of §2.
+///
+/// # Errors
+/// Those of [`read_typed`], and 400 `json_invalid`.
+pub async fn read_json_within(
+    app: &App,
+    req: &HttpRequest,
+    payload: web::Payload,
+    limit: BodyLimit,
+) -> Result<Json, ApiError> {
+    let body = read_typed(app, req, payload, limit, JSON).await?;
     Ok(Json::parse(&body)?)
 }
 
@@ -215,7 +232,12 @@ impl Reader {
 
     /// Room for what was received so far.
     fn take_room(&mut self) -> Result<(), ApiError> {
-        if self.share.grow_to(self.received) {
+        self.hold(self.received)
+    }
+
+    /// Room for so many bytes at a time.
+    fn hold(&mut self, bytes: usize) -> Result<(), ApiError> {
+        if self.share.grow_to(bytes) {
             return Ok(());
         }
         let detail = "Too many large bodies are on their way to this hub, or come from your network address. Wait for \

@@ -14,6 +14,7 @@ use crate::datadir::{self, DataDir, DataDirError};
 
 /// What secrets are derived for.
 const CHALLENGES: &[u8] = b"aip hub: key of HTTP challenges, 1";
+const CURSORS: &[u8] = b"aip hub: cursors of searches, 1";
 const SHARED_STATE: &[u8] = b"aip hub: what the processes share, 1";
 
 /// Why there is no key to work with. Each sentence says how to mend it.
@@ -118,6 +119,11 @@ pub fn compare(key: &SigningKey, public: String, file: &Path) -> Result<(), HubK
 /// What the processes of a hub recognise each other's challenges by: nobody else can compute it.
 pub fn challenge_key(key: &SigningKey) -> [u8; 32] {
     derived(key, CHALLENGES)
+}
+
+/// What the processes of a hub recognise the cursors of searches by.
+pub fn cursor_key(key: &SigningKey) -> [u8; 32] {
+    derived(key, CURSORS)
 }
 
 /// What the processes of a hub name and seal by what they share.

@@ -6,6 +6,7 @@
 
 pub mod app;
 pub mod backup;
+pub mod catalog;
 pub mod clock;
 pub mod commands;
 pub mod config;

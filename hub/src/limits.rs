@@ -74,14 +74,41 @@ pub const STREAM_KEEPALIVE_SECS: u64 = 15;
 /// Messages that one look into the mailbox brings to an event stream.
 pub const STREAM_MESSAGES_MAX: usize = 16;
 
-/// Bytes of the text of a search; a longer one is refused, not cut.
-pub const SEARCH_QUERY_BYTES_MAX: usize = 1024;
+// --- listings and search ---
 
 /// Results of a page where the caller names no number (spec §9).
-pub const SEARCH_LIMIT_DEFAULT: u64 = 20;
+pub const SEARCH_LIMIT_DEFAULT: u32 = 20;
 
-/// Results of a page at most (spec §9).
-pub const SEARCH_LIMIT_MAX: u64 = 100;
+/// Attributes that a search can ask for.
+pub const SEARCH_ATTRIBUTES_MAX: usize = 16;
+
+/// Bytes of a category or a brand that is asked for.
+pub const SEARCH_WORD_BYTES_MAX: usize = 256;
+
+/// Bytes of a cursor of a search; those that the hub hands out are shorter.
+pub const SEARCH_CURSOR_BYTES_MAX: usize = 2 * 1024;
+
+/// Bytes of the body of a search: the largest text, every character escaped.
+pub const SEARCH_BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes of a provider's name.
+pub const PROVIDER_NAME_BYTES_MAX: usize = 128;
+
+/// Days that a signed listing can be published for, from its `created_at` on; and as long a deleted one is remembered, so
+/// that nobody else brings it back.
+pub const LISTING_AGE_DAYS: u32 = 365;
+
+/// How far `created_at` of a listing may lie ahead of this hub's clock, in seconds.
+pub const LISTING_AHEAD_SECS: u32 = 300;
+
+/// Deleted listings that are forgotten in one step.
+pub const FORGET_LISTINGS_MAX: u32 = 1_000;
+
+/// Time between two rounds in which deleted listings are forgotten, in seconds.
+pub const FORGET_EVERY_SECS: u64 = 600;
+
+/// Results that the market's form of a search can step over; further ones need the other form's cursor.
+pub const MARKET_OFFSET_MAX: u64 = 1_000;
 
 /// Bytes of the body of an ack: a thousand numbers and their members.
 pub const ACK_BODY_BYTES_MAX: usize = 32 * 1024;

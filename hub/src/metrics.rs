@@ -6,7 +6,8 @@ use std::time::Duration;
 use actix_web::http::{Method, StatusCode};
 use prometheus::proto::MetricFamily;
 use prometheus::{
-    Encoder as _, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, Opts, Registry, TextEncoder,
+    Encoder as _, Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, Opts, Registry,
+    TextEncoder,
 };
 
 mod engines;
@@ -30,6 +31,9 @@ pub struct Metrics {
     in_flight: IntGauge,
     /// Refused or failed requests by code.
     errors: IntCounterVec,
+    searches: Histogram,
+    /// Searches by the leg that did not run.
+    degraded: IntCounterVec,
 }
 
 impl Metrics {
@@ -56,6 +60,17 @@ impl Metrics {
             Opts::new("aip_http_errors_total", "Refusals and failures"),
             &["code"],
         )?;
+        let searches = HistogramOpts::new(
+            "aip_search_duration_seconds",
+            "Time that the catalog took for a search",
+        );
+        let searches = Histogram::with_opts(searches.buckets(DURATION_BUCKETS_SECS.to_vec()))?;
+        let degraded = IntCounterVec::new(
+            Opts::new("aip_search_degraded_total", "Searches without one of their lists"),
+            &["leg"],
+        )?;
+        registry.register(Box::new(searches.clone()))?;
+        registry.register(Box::new(degraded.clone()))?;
         registry.register(Box::new(requests.clone()))?;
         registry.register(Box::new(durations.clone()))?;
         registry.register(Box::new(in_flight.clone()))?;
@@ -66,6 +81,8 @@ impl Metrics {
             durations,
             in_flight,
             errors,
+            searches,
+            degraded,
         })
     }
 
@@ -88,6 +105,14 @@ impl Metrics {
     /// Counts a refusal or a failure.
     pub fn erred(&self, code: &str) {
         self.errors.with_label_values(&[code]).inc();
+    }
+
+    /// Counts a search that was answered; `degraded` are the legs that did not run.
+    pub fn searched(&self, duration: Duration, degraded: &[&'static str]) {
+        self.searches.observe(duration.as_secs_f64());
+        for leg in degraded {
+            self.degraded.with_label_values(&[leg]).inc();
+        }
     }
 
     /// Everything here and in `rooms`, in the text format of Prometheus.

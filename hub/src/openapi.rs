@@ -17,6 +17,9 @@ pub const TOKEN: &str = "token";
 /// The name of the scheme of the operator's door.
 pub const OPERATOR: &str = "operator";
 
+/// The name of the scheme of a provider's key.
+pub const PROVIDER: &str = "provider";
+
 /// What every error answer holds (RFC 9457), beside members of the case.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Problem {
@@ -40,7 +43,7 @@ pub struct Problem {
 #[openapi(
     info(
         title = "AIP/1 hub",
-        description = "Names, identities and sealed messages of the agents of one domain. Every error is a problem \
+        description = "Names, identities, sealed messages and offers of the agents of one domain. Every error is a problem \
                        document (RFC 9457) with a stable `code`; every answer carries `X-Request-Id`. Query \
                        parameters that a path does not know are refused. The protocol itself is \
                        docs/protocol/aip-v1.md.",
@@ -67,6 +70,15 @@ pub struct Problem {
         routes::auth::token::token,
         routes::search::get::search,
         routes::search::post::search,
+        routes::listings::publish::publish,
+        routes::listings::show::show,
+        routes::listings::delete::delete,
+        routes::listings::status::status,
+        routes::listings::of_agent::of_agent,
+        routes::ingest::rows::rows,
+        routes::ingest::rows::delete_rows,
+        routes::ingest::delete::delete,
+        routes::market::search::search,
         routes::discovery::discovery,
         routes::health::live::live,
         routes::health::ready::ready,
@@ -77,6 +89,10 @@ pub struct Problem {
         routes::admin::invites::invites,
         routes::admin::create_invite::create_invite,
         routes::admin::revoke_invite::revoke_invite,
+        routes::admin::providers::providers,
+        routes::admin::create_provider::create_provider,
+        routes::admin::revoke_provider::revoke_provider,
+        routes::admin::catalog::catalog,
         routes::admin::backup::backup,
         routes::admin::pause::pause,
         routes::admin::resume::resume,
@@ -135,6 +151,13 @@ impl Modify for Tokens {
             .description(Some(about))
             .build();
         components.add_security_scheme(OPERATOR, SecurityScheme::Http(scheme));
+        let about =
+            "A provider's key, made by the operator with `aip-hub providers add`. It speaks for one agent.";
+        let scheme = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some(about))
+            .build();
+        components.add_security_scheme(PROVIDER, SecurityScheme::Http(scheme));
     }
 }
 

@@ -17,6 +17,9 @@ pub mod discovery;
 pub mod docs;
 pub mod health;
 pub mod inbox;
+pub mod ingest;
+pub mod listings;
+pub mod market;
 pub mod messages;
 pub mod metrics;
 pub mod resolve;
@@ -171,6 +174,9 @@ pub fn public() -> Vec<Endpoint> {
         did::endpoints(),
         discovery::endpoints(),
         search::endpoints(),
+        listings::endpoints(),
+        ingest::endpoints(),
+        market::endpoints(),
         health::endpoints(),
         docs::endpoints(),
     ]

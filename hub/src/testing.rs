@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use actix_web::body::MessageBody;
 use actix_web::dev::Service as _;
@@ -15,6 +16,7 @@ use aip_protocol::challenge::challenge_object;
 use aip_protocol::clock::{Clock as _, ManualClock};
 use aip_protocol::envelope::{Envelope, EnvelopeDraft, new_id};
 use aip_protocol::identity::{Identity, Keys, Operation, OperationDraft};
+use aip_protocol::json::Json;
 use aip_protocol::multikey::{OpeningKey, SigningKey};
 use aip_protocol::name::{Did, Handle};
 use aip_protocol::signature::{Tag, sign};
@@ -273,6 +275,52 @@ impl TestHub {
             .await;
         assert_eq!(answer.status, 202, "{answer:?}");
         answer.json()["seq"].as_u64().unwrap()
+    }
+
+    /// A hub whose catalog follows the store.
+    pub(crate) fn searching() -> Self {
+        let hub = Self::new();
+        hub.hub.follow_listings();
+        hub
+    }
+
+    /// A signed listing of an agent, after `change`.
+    pub(crate) fn listing(
+        &self,
+        agent: &TestAgent,
+        listing_id: &str,
+        version: u64,
+        change: impl FnOnce(&mut Value),
+    ) -> Value {
+        let mut listing = json!({
+            "aip": "1", "agent": agent.did.as_str(), "listing_id": listing_id, "version": version, "kind": "product",
+            "name": format!("Listing {listing_id}"), "description": "", "created_at": self.clock.now().to_string(),
+            "kid": agent.kid(),
+        });
+        change(&mut listing);
+        let unsigned = Json::parse(listing.to_string().as_bytes()).unwrap();
+        listing["sig"] = json!(sign(&agent.signing, Tag::Listing, &unsigned).to_string());
+        listing
+    }
+
+    /// Publishes a listing.
+    pub(crate) async fn publish(&self, listing: &Value) -> Answer {
+        self.post("/api/v1/listings", listing.to_string()).await
+    }
+
+    /// Searches until so many are found, and returns that answer.
+    pub(crate) async fn found(&self, text: &str, count: usize) -> Value {
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+        loop {
+            let answer = self.get(&format!("/api/v1/search?q={text}&limit=100")).await;
+            assert_eq!(answer.status, 200, "{answer:?}");
+            let answer = answer.json();
+            if answer["results"].as_array().unwrap().len() == count {
+                return answer;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "{text:?} finds {answer}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     /// A registered agent.

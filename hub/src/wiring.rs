@@ -2,16 +2,20 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use actix_web::web::Data;
+use aip_catalog::{Catalog, CatalogError, CatalogOptions, NoTrust};
 use aip_cluster::Cluster;
+use aip_embed::OptionsError;
 use aip_federation::egress::{EgressError, GuardedClient, Limits, Outbound, Policy, SystemResolver};
 use aip_protocol::clock::Clock;
 use aip_protocol::error::Refusal;
 use aip_protocol::multikey::SigningKey;
 use aip_protocol::name::Domain;
+use aip_registry::listings::Listings;
 use aip_registry::{AloneSiblings, Directory, Grants, MemoryStore, Registry, RegistryConfig, Siblings};
 use aip_relay::admission::Blocklist;
 use aip_relay::dedup::{SharedWindow, Unshared};
@@ -25,6 +29,7 @@ use rand::rngs::SysRng;
 use rand_core::{CryptoRng, Rng as _, UnwrapErr};
 
 use crate::app::{App, BuildError, Parts};
+use crate::catalog::{Embedders, Models, ProviderKeys, StoredSource, embedders};
 use crate::clock::{self, SystemClock};
 use crate::config::{Registration, Secret, Settings};
 use crate::datadir::{DataDir, DataDirError};
@@ -57,6 +62,12 @@ pub enum StartError {
     /// The way out.
     #[error("the client for direct endpoints cannot be set up")]
     Egress(#[from] EgressError),
+    /// The index of listings.
+    #[error("the index of listings cannot be opened; it can be deleted, the next start makes it anew")]
+    Catalog(#[from] CatalogError),
+    /// A model for searches by meaning.
+    #[error("a model for searches cannot be set up")]
+    Embedder(#[from] OptionsError),
     /// The way to the other processes.
     #[error(transparent)]
     Cluster(#[from] aip_cluster::ConnectError),
@@ -77,6 +88,12 @@ pub struct Seams {
     pub directory: Arc<dyn Directory>,
     /// Tokens and invites.
     pub grants: Arc<dyn Grants>,
+    /// What agents offer, and who hands it in for them.
+    pub listings: Arc<dyn Listings>,
+    /// Where the index of listings lies; `None` keeps it in memory.
+    pub index_dir: Option<PathBuf>,
+    /// What finds listings by their meaning.
+    pub embedders: Embedders,
     /// Envelopes.
     pub mailboxes: Arc<dyn MailboxStore>,
     /// The way out to direct endpoints.
@@ -98,7 +115,7 @@ impl Seams {
     ///
     /// # Errors
     /// The folder, a store or the HTTP client cannot be used.
-    pub async fn stored(settings: &Settings, folder: &DataDir) -> Result<Self, StartError> {
+    pub async fn stored(settings: &Settings, folder: &DataDir, models: Models) -> Result<Self, StartError> {
         let mut rng = chance();
         let operator_token = match &settings.http.operator_token {
             token if token.is_empty() => folder.operator_token(&mut rng)?,
@@ -132,6 +149,9 @@ impl Seams {
             clock,
             directory: stores.registry.clone(),
             grants: stores.registry.clone(),
+            listings: stores.registry.clone(),
+            index_dir: Some(index_dir(settings, folder)),
+            embedders: embedders(&settings.search, models)?,
             mailboxes,
             outbound: Arc::new(guarded_client(settings)?),
             hub_key,
@@ -148,12 +168,13 @@ impl Seams {
     }
 
     /// The same, with everything behind the gate of a pause. `names` is both of the registry's stores.
-    fn pausable<S: Directory + Grants + 'static>(self, names: Arc<S>) -> Self {
+    fn pausable<S: Directory + Grants + Listings + 'static>(self, names: Arc<S>) -> Self {
         let pause = Arc::new(Pause::new(self.clock.clone()));
         let names = Arc::new(PausableNames::new(names, pause.clone()));
         Self {
             directory: names.clone(),
-            grants: names,
+            grants: names.clone(),
+            listings: names,
             mailboxes: Arc::new(PausableMailboxes::new(self.mailboxes, pause.clone())),
             pause: Some(pause),
             ..self
@@ -171,6 +192,9 @@ impl Seams {
             clock,
             directory: names.clone(),
             grants: names.clone(),
+            listings: names.clone(),
+            index_dir: None,
+            embedders: Embedders::default(),
             mailboxes: Arc::new(MemoryMailboxes::new(Epoch::from_random(rng.next_u64()))),
             outbound: Arc::new(guarded_client(settings)?),
             hub_key: SigningKey::generate(&mut rng),
@@ -187,8 +211,8 @@ impl Seams {
 ///
 /// # Errors
 /// What cannot be used, and how to mend it.
-pub async fn open(settings: Settings, folder: &DataDir) -> Result<Hub, StartError> {
-    let seams = Seams::stored(&settings, folder).await?;
+pub async fn open(settings: Settings, folder: &DataDir, models: Models) -> Result<Hub, StartError> {
+    let seams = Seams::stored(&settings, folder, models).await?;
     build(settings, seams)
 }
 
@@ -224,6 +248,14 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
         cluster.listen(ears);
         cluster.inform(Arc::downgrade(&registry));
     }
+    let catalog = Catalog::open_in_place_of(
+        catalog_options(&settings, seams.index_dir, &seams.hub_key),
+        Arc::new(StoredSource::new(seams.listings.clone(), registry.clone())),
+        seams.embedders.wished,
+        seams.embedders.former,
+        Arc::new(NoTrust),
+        seams.clock.clone(),
+    )?;
     let config = relay_config(&settings, domain.clone())?;
     let identities = RegistryIdentities::new(registry.clone(), config.quota);
     let relay_seams = aip_relay::relay::Seams {
@@ -242,6 +274,9 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
         domain,
         clock: seams.clock,
         registry,
+        listings: seams.listings,
+        catalog,
+        provider_keys: ProviderKeys::new(Box::new(chance())),
         relay: Relay::new(config, relay_seams, Box::new(chance())),
         store: seams.mailboxes,
         presence,
@@ -289,6 +324,26 @@ fn guarded_client(settings: &Settings) -> Result<GuardedClient, EgressError> {
         connect_timeout: Duration::from_secs(egress.connect_timeout_secs),
     };
     GuardedClient::new(policy, Arc::new(SystemResolver::default()))
+}
+
+/// Where the index of listings lies.
+pub(crate) fn index_dir(settings: &Settings, folder: &DataDir) -> PathBuf {
+    if settings.search.index_dir.as_os_str().is_empty() {
+        folder.index()
+    } else {
+        settings.search.index_dir.clone()
+    }
+}
+
+fn catalog_options(settings: &Settings, dir: Option<PathBuf>, hub_key: &SigningKey) -> CatalogOptions {
+    let search = &settings.search;
+    CatalogOptions {
+        dir,
+        fusion: search.fusion(),
+        depth: usize::try_from(search.depth).unwrap_or(usize::MAX),
+        cursor_key: hub_key::cursor_key(hub_key),
+        embed_timeout: Duration::from_millis(search.embed_timeout_millis),
+    }
 }
 
 fn registry_config(settings: &Settings) -> RegistryConfig {

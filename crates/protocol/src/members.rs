@@ -37,7 +37,7 @@ pub(crate) fn text<'a>(object: &'a Object, name: &str) -> Result<&'a str, Refusa
     object
         .get(name)
         .and_then(Json::as_str)
-        .ok_or_else(|| invalid(name, "is text"))
+        .ok_or_else(|| invalid(name, "must be a JSON string"))
 }
 
 /// A string member that may be absent, but not `null`.

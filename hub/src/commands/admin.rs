@@ -167,7 +167,7 @@ impl Invite {
 }
 
 /// Follows the pages to the end; one line an item.
-async fn list(
+pub(super) async fn list(
     operator: &Operator,
     as_json: bool,
     path: &str,
@@ -188,7 +188,7 @@ async fn list(
     }
 }
 
-fn print(item: &Value, as_json: bool, line: impl Fn(&Value) -> String) -> anyhow::Result<()> {
+pub(super) fn print(item: &Value, as_json: bool, line: impl Fn(&Value) -> String) -> anyhow::Result<()> {
     output::line(&if as_json { item.to_string() } else { line(item) })?;
     Ok(())
 }
@@ -218,7 +218,7 @@ fn invite_line(invite: &Value) -> String {
     )
 }
 
-fn text(value: &Value, member: &str) -> String {
+pub(super) fn text(value: &Value, member: &str) -> String {
     match value.get(member) {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Null) | None => "-".to_owned(),

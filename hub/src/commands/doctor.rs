@@ -2,6 +2,7 @@
 
 mod engines;
 mod folder;
+mod index;
 mod machine;
 mod reach;
 mod stores;
@@ -72,6 +73,7 @@ async fn examine(source: &Source, dev: bool) -> anyhow::Result<Vec<Finding>> {
         }
     };
     found.extend(folder::examine(&settings, &folder));
+    found.push(index::folder(&settings, &folder));
     found.extend(engines::examine(&settings, &folder).await);
     match folder.lock() {
         Ok(_lock) => {
@@ -81,7 +83,10 @@ async fn examine(source: &Source, dev: bool) -> anyhow::Result<Vec<Finding>> {
             found.extend(machine::ports(&settings));
             found.extend(stores::examine(&settings, &folder).await);
         }
-        Err(DataDirError::InUse { .. }) => found.extend(reach::examine(&settings, &folder).await),
+        Err(DataDirError::InUse { .. }) => {
+            found.extend(reach::examine(&settings, &folder).await);
+            found.push(index::running(&settings, &folder).await);
+        }
         Err(error) => found.push(Finding::Bad(error.to_string())),
     }
     Ok(found)

@@ -9,6 +9,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::output;
 use super::source::Source;
+use crate::catalog::Models;
 use crate::config::{Overrides, Settings};
 use crate::datadir::{DataDir, check_private};
 use crate::lifecycle::Signals;
@@ -45,7 +46,7 @@ pub(super) struct Args {
     operator_listen: Option<SocketAddr>,
 }
 
-pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &Args, models: Models) -> anyhow::Result<ExitCode> {
     let overrides = Overrides {
         dev: args.dev,
         listen: args.listen,
@@ -57,7 +58,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     logging::init(&settings.log)?;
     prepare_process(&settings);
     let runtime = runtime()?;
-    let result = runtime.block_on(serve(settings));
+    let result = runtime.block_on(serve(settings, models));
     // Whatever is still waiting for a disk or a name server has had its time.
     runtime.shutdown_timeout(Duration::from_secs(1));
     result.map(|()| ExitCode::SUCCESS)
@@ -102,7 +103,7 @@ fn runtime() -> anyhow::Result<Runtime> {
         .context("the runtime cannot be set up")
 }
 
-async fn serve(settings: Settings) -> anyhow::Result<()> {
+async fn serve(settings: Settings, models: Models) -> anyhow::Result<()> {
     let mut signals = Signals::listen().context("the system gives no signals")?;
     let folder = DataDir::create(&settings.hub.data_dir)?;
     let _lock = folder.lock()?;
@@ -110,7 +111,7 @@ async fn serve(settings: Settings) -> anyhow::Result<()> {
         tracing::warn!("{error}");
     }
     let shutdown_timeout = Duration::from_secs(settings.http.shutdown_timeout_secs);
-    let hub = wiring::open(settings, &folder).await?;
+    let hub = wiring::open(settings, &folder, models).await?;
     let bound = Servers::bind(&hub.app);
     let is_bound = bound.is_ok();
     let served = match bound {
@@ -147,6 +148,7 @@ fn announce(servers: &Servers, hub: &Hub, folder: &DataDir) -> anyhow::Result<()
     let (public, operator) = (local_url(servers.public_addr), local_url(servers.operator_addr));
     folder.publish_operator_url(&operator)?;
     hub.sweep_regularly();
+    hub.follow_listings();
     tracing::info!(
         hub.domain = %hub.app.domain,
         http.public = %servers.public_addr,

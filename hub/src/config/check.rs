@@ -10,6 +10,7 @@ use super::{Section as _, Settings};
 use crate::logging;
 
 mod engines;
+mod search;
 
 /// The shortest token of the operator's door that an operator can choose, in characters.
 const OPERATOR_TOKEN_CHARS_MIN: usize = 32;
@@ -65,6 +66,7 @@ impl Settings {
         self.check_limits(&mut found);
         self.check_egress(&mut found);
         self.check_engines(&mut found);
+        self.check_search(&mut found);
         self.check_ranges(&mut found);
         found.extend(logging::filter(&self.log).err().map(|error| error.to_string()));
         Problems::check(found)
@@ -218,6 +220,7 @@ impl Settings {
             relay,
             receive,
             registry,
+            search,
             egress,
             engines,
             postgres,
@@ -230,6 +233,7 @@ impl Settings {
         relay.check_ranges("relay", found);
         receive.check_ranges("receive", found);
         registry.check_ranges("registry", found);
+        search.check_ranges("search", found);
         egress.check_ranges("egress", found);
         engines.check_ranges("engines", found);
         postgres.check_ranges("postgres", found);

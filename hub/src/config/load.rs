@@ -22,6 +22,7 @@ const SECRET_KEYS: &[&str] = &[
     "engines.shared_url",
     "nats.password",
     "nats.token",
+    "search.embedder_key",
 ];
 
 /// What the command line sets; `None` leaves a key as the other sources have it.

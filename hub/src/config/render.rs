@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::section::{Key, Section};
 use super::{
     EgressSettings, EngineSettings, HttpSettings, HubSettings, LogSettings, NatsSettings, PostgresSettings,
-    ReceiveSettings, RedisSettings, RegistrySettings, RelaySettings, Settings,
+    ReceiveSettings, RedisSettings, RegistrySettings, RelaySettings, SearchSettings, Settings,
 };
 
 /// A section with its name in the file.
@@ -31,6 +31,7 @@ pub(super) const SECTIONS: &[SectionText] = &[
     text::<RelaySettings>("relay"),
     text::<ReceiveSettings>("receive"),
     text::<RegistrySettings>("registry"),
+    text::<SearchSettings>("search"),
     text::<EgressSettings>("egress"),
     text::<EngineSettings>("engines"),
     text::<PostgresSettings>("postgres"),

@@ -13,7 +13,12 @@ use crate::error::ApiError;
 pub struct Query<'a> {
     /// Name and value as sent, still percent-encoded.
     pairs: Vec<(&'static str, &'a str)>,
+    /// Those whose names begin with the prefix of [`Query::parse_with`], without it.
+    open: Vec<(&'a str, &'a str)>,
 }
+
+/// Bytes of an unknown parameter's name that the refusal repeats.
+const SHOWN_BYTES_MAX: usize = 64;
 
 impl<'a> Query<'a> {
     /// Reads the query of `req`; `known` are the parameters that the path has.
@@ -21,6 +26,19 @@ impl<'a> Query<'a> {
     /// # Errors
     /// 400 `parameter_unknown`, or `parameter_invalid` for one that is there twice.
     pub fn parse(req: &'a HttpRequest, known: &[&'static str]) -> Result<Self, ApiError> {
+        Self::parse_with(req, known, None)
+    }
+
+    /// The same, where also every name that begins with `prefix` is known: [`Query::open`] tells those.
+    ///
+    /// # Errors
+    /// As [`Query::parse`].
+    pub fn parse_with(
+        req: &'a HttpRequest,
+        known: &[&'static str],
+        prefix: Option<&'static str>,
+    ) -> Result<Self, ApiError> {
+        let mut open = Vec::new();
         let mut pairs: Vec<(&'static str, &'a str)> = Vec::with_capacity(known.len());
         for pair in req
             .uri()
@@ -30,15 +48,19 @@ impl<'a> Query<'a> {
             .filter(|pair| !pair.is_empty())
         {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            if let Some(rest) = prefix.and_then(|prefix| name.strip_prefix(prefix)) {
+                open.push((rest, value));
+                continue;
+            }
             let Some(name) = known.iter().find(|known| **known == name) else {
-                return Err(unknown(known));
+                return Err(unknown(name, known));
             };
             if pairs.iter().any(|(seen, _)| seen == name) {
                 return Err(invalid(name, "is given more than once"));
             }
             pairs.push((name, value));
         }
-        Ok(Self { pairs })
+        Ok(Self { pairs, open })
     }
 
     /// A value as sent, still percent-encoded.
@@ -57,15 +79,20 @@ impl<'a> Query<'a> {
         let Some(raw) = self.raw(name) else {
             return Ok(None);
         };
-        // With the `=` written out the whole text is one name to the decoder.
-        let whole = raw.replace('=', "%3D");
-        let text = form_urlencoded::parse(whole.as_bytes())
-            .next()
-            .map_or_else(String::new, |(text, _)| text.into_owned());
-        if text.contains('\u{FFFD}') {
-            return Err(invalid(name, "is not UTF-8"));
-        }
-        Ok(Some(text))
+        decoded(raw)
+            .map(Some)
+            .ok_or_else(|| invalid(name, "is not UTF-8"))
+    }
+
+    /// Names behind the prefix and their values, decoded once, in the order they were sent.
+    ///
+    /// # Errors
+    /// 400 `parameter_invalid` for bytes that are no UTF-8.
+    pub fn open(&self) -> Result<Vec<(String, String)>, ApiError> {
+        let pair = |(name, value): &(&str, &str)| Some((decoded(name)?, decoded(value)?));
+        let pairs = self.open.iter().map(pair).collect::<Option<Vec<_>>>();
+        let detail = "A query parameter is not UTF-8.";
+        pairs.ok_or_else(|| Refusal::new(ErrorCode::ParameterInvalid, detail).into())
     }
 
     /// A whole number within `range`, or `default` where the parameter is absent.
@@ -92,15 +119,29 @@ impl<'a> Query<'a> {
     }
 }
 
-fn unknown(known: &[&'static str]) -> ApiError {
+/// The text of one name or value; `None` where it is no UTF-8.
+fn decoded(raw: &str) -> Option<String> {
+    // With the `=` written out the whole text is one name to the decoder.
+    let whole = raw.replace('=', "%3D");
+    let text = form_urlencoded::parse(whole.as_bytes())
+        .next()
+        .map_or_else(String::new, |(text, _)| text.into_owned());
+    (!text.contains('\u{FFFD}')).then_some(text)
+}
+
+/// The refusal of a parameter that a path does not have. The name is repeated as it was sent: visible ASCII.
+pub(crate) fn unknown(name: &str, known: &[&str]) -> ApiError {
+    let shown: String = name.chars().take(SHOWN_BYTES_MAX).collect();
     let detail = match known {
-        [] => "This path takes no query parameters.".to_owned(),
+        [] => format!("The query parameter {shown:?} is not known here: this path takes none."),
         _ => format!(
-            "A query parameter is not known here. Known are: {}.",
+            "The query parameter {shown:?} is not known here. Known are: {}.",
             known.join(", ")
         ),
     };
-    Refusal::new(ErrorCode::ParameterUnknown, detail).into()
+    Refusal::new(ErrorCode::ParameterUnknown, detail)
+        .with("parameter", shown)
+        .into()
 }
 
 fn invalid(name: &'static str, what: &str) -> ApiError {

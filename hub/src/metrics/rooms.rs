@@ -1,5 +1,6 @@
 //! What the rooms count themselves, read when somebody asks: the relay, its store, who is connected, who exists.
 
+use aip_catalog::CatalogStats;
 use aip_protocol::time::Timestamp;
 use aip_registry::directory::Counts;
 use aip_relay::mailbox::{Health, StoreStats};
@@ -23,6 +24,7 @@ pub(crate) fn gather(app: &App, counts: Option<Counts>) -> Result<Vec<MetricFami
     families.store(&app.store.stats())?;
     families.health(&app.store.health())?;
     families.presence(app.presence.counts())?;
+    families.catalog(&app.catalog.stats())?;
     if let Some(counts) = counts {
         families.registry(counts)?;
     }
@@ -155,6 +157,24 @@ impl Families {
             "aip_presence_statuses_dropped_total",
             "Status frames dropped for a slow session",
             dropped,
+        )
+    }
+
+    fn catalog(&self, stats: &CatalogStats) -> Result<(), prometheus::Error> {
+        self.gauge(
+            "aip_catalog_documents",
+            "Listings that are found by their text",
+            stats.documents,
+        )?;
+        self.gauge(
+            "aip_catalog_behind_changes",
+            "Changes of the registry that the index does not hold yet",
+            stats.behind_changes,
+        )?;
+        self.gauge(
+            "aip_catalog_pending_embeddings",
+            "Listings that wait to be found by their meaning",
+            stats.pending_embeddings,
         )
     }
 

@@ -1,4 +1,4 @@
-//! The operator's door: agents, quotas, invites, backups. On the operator's listener only, and every path asks for
+//! The operator's door: agents, quotas, invites, providers, backups. On the operator's listener only, and every path asks for
 //! the operator's token; an agent's token opens none of them, and no agent's route changes what is decided here.
 
 use std::future::{Ready, ready};
@@ -16,12 +16,16 @@ use crate::routes::Endpoint;
 
 pub mod agents;
 pub mod backup;
+pub mod catalog;
 pub mod create_invite;
+pub mod create_provider;
 pub mod invites;
 pub mod pause;
+pub mod providers;
 pub mod quota;
 pub mod resume;
 pub mod revoke_invite;
+pub mod revoke_provider;
 pub mod standing;
 
 /// Lists the agents.
@@ -34,6 +38,12 @@ pub const QUOTA_PATH: &str = "/admin/agents/{name}/quota";
 pub const INVITES_PATH: &str = "/admin/invites";
 /// Ends an invite.
 pub const INVITE_PATH: &str = "/admin/invites/{id}";
+/// Lists and makes providers.
+pub const PROVIDERS_PATH: &str = "/admin/providers";
+/// Ends a provider's key.
+pub const PROVIDER_PATH: &str = "/admin/providers/{id}";
+/// How the catalog stands.
+pub const CATALOG_PATH: &str = "/admin/catalog";
 /// Takes a backup.
 pub const BACKUPS_PATH: &str = "/admin/backups";
 /// Holds everything still, or goes on.
@@ -52,6 +62,11 @@ pub fn endpoints() -> Vec<Endpoint> {
             .get(invites::invites)
             .post(create_invite::create_invite),
         Endpoint::at(INVITE_PATH).delete(revoke_invite::revoke_invite),
+        Endpoint::at(PROVIDERS_PATH)
+            .get(providers::providers)
+            .post(create_provider::create_provider),
+        Endpoint::at(PROVIDER_PATH).delete(revoke_provider::revoke_provider),
+        Endpoint::at(CATALOG_PATH).get(catalog::catalog),
         Endpoint::at(BACKUPS_PATH).post(backup::backup),
         Endpoint::at(PAUSE_PATH).put(pause::pause).delete(resume::resume),
     ]

@@ -15,6 +15,7 @@ use aip_protocol::time::Timestamp;
 use bytes::Bytes;
 
 use crate::app::App;
+use crate::catalog::limits::LISTING_BYTES_MAX;
 use crate::config::Registration;
 use crate::error::ApiError;
 use crate::extract::Query;
@@ -31,6 +32,10 @@ const FEATURES: &[(&str, &str)] = &[
     ("sse", "/api/v1/inbox/stream"),
     ("dead-letters", "/api/v1/inbox/dead"),
     ("did-resolution", "/1.0/identifiers/{did}"),
+    ("listings", "/api/v1/listings"),
+    ("search", "/api/v1/search"),
+    ("ingest", "/api/v1/ingest/listings"),
+    ("aimarket-search", "/ai-market/v2/search"),
 ];
 
 /// The endpoints of this resource.
@@ -165,6 +170,11 @@ fn limits(app: &App) -> Result<Json, aip_protocol::error::Refusal> {
         ("retention_days", Json::from(relay.retention_days)),
         ("frame_bytes", bytes(receive.frame_bytes_max)?),
         ("credit_messages", Json::from(receive.credit_messages_max)),
+        ("listing_bytes", bytes(LISTING_BYTES_MAX)?),
+        (
+            "listings_per_agent",
+            Json::from(app.settings.search.listings_per_agent_max),
+        ),
     ]))
 }
 

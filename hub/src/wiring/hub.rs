@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use actix_web::web::Data;
 use aip_protocol::clock::Clock;
+use aip_protocol::time::Timestamp;
 use aip_registry::Registry;
+use aip_registry::listings::Listings;
 use aip_relay::mailbox::{MailboxStore, Status};
 use aip_relay::presence::{CloseReason, Presence};
 
 use crate::app::App;
 use crate::lifecycle::Lifecycle;
+use crate::limits::{FORGET_EVERY_SECS, FORGET_LISTINGS_MAX, LISTING_AGE_DAYS};
 
 /// The code of a message that was dropped at its end (spec §5), in the frame to its sender.
 const EXPIRED_CODE: &str = "expired";
@@ -41,6 +44,18 @@ impl Hub {
         });
     }
 
+    /// Starts what follows the listings into the catalog, and forgets those that were deleted long ago.
+    pub fn follow_listings(&self) {
+        let (catalog, closing) = (self.app.catalog.clone(), self.life.closing());
+        self.life.spawn(async move { catalog.run(closing).await });
+        let (listings, clock) = (self.app.listings.clone(), self.app.clock.clone());
+        self.life
+            .spawn_every(Duration::from_secs(FORGET_EVERY_SECS), move || {
+                let (listings, clock) = (listings.clone(), clock.clone());
+                async move { forget_deleted(&*listings, clock.now()).await }
+            });
+    }
+
     /// From here on the hub is not ready; sockets get their close frame, waits return what they have.
     pub fn begin_to_close(&self) {
         self.app.serving.drain();
@@ -65,6 +80,22 @@ impl Hub {
         }
         if let Some(cluster) = &self.app.cluster {
             cluster.close().await;
+        }
+    }
+}
+
+/// In bounded steps; what is left waits for the next round.
+async fn forget_deleted(listings: &dyn Listings, now: Timestamp) {
+    let days = i64::from(LISTING_AGE_DAYS);
+    let before = Timestamp::from_unix_millis(now.unix_millis() - days * 86_400_000);
+    loop {
+        match listings.forget_deleted(before, FORGET_LISTINGS_MAX).await {
+            Ok(count) if count < u64::from(FORGET_LISTINGS_MAX) => return,
+            Ok(_) => {}
+            Err(error) => {
+                tracing::warn!(%error, "Deleted listings were not forgotten; the next round tries again");
+                return;
+            }
         }
     }
 }

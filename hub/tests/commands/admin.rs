@@ -79,6 +79,45 @@ fn register(hub: &Hub, name: &str) {
 }
 
 #[test]
+fn a_providers_key_is_made_listed_and_revoked() {
+    let folder = Folder::new();
+    let data = folder.at("data");
+    let hub = Hub::start(&data);
+    register(&hub, "shop");
+    let providers = |arguments: &[&str]| good(&[&["providers", "--data", &data], arguments].concat());
+    assert_eq!(providers(&["list"]), "");
+    let key = providers(&["add", "the feed", "--agent", "shop#localhost:8080"]);
+    assert!(
+        key.trim().starts_with("aip_provider_") && key.trim().len() > 64,
+        "{key}"
+    );
+    let listed = providers(&["list"]);
+    assert!(
+        listed.contains("good") && listed.contains("the feed") && !listed.contains(key.trim()),
+        "{listed}"
+    );
+    let id = listed.split_whitespace().next().unwrap().to_owned();
+    assert_eq!(providers(&["revoke", &id]).trim(), format!("{id} is revoked"));
+    let line: Value = serde_json::from_str(providers(&["--json", "list"]).trim()).unwrap();
+    assert_eq!(
+        (&line["state"], &line["last_used_at"]),
+        (&json!("revoked"), &Value::Null)
+    );
+    let words = bad(&[
+        "providers",
+        "add",
+        "x",
+        "--agent",
+        "nobody#localhost:8080",
+        "--data",
+        &data,
+    ]);
+    assert!(words.contains("not_found"), "{words}");
+    let words = bad(&["providers", "revoke", "../invites", "--data", &data]);
+    assert!(words.contains("no id"), "{words}");
+}
+
+#[test]
 fn a_change_of_an_agent_says_what_is_so_now() {
     let folder = Folder::new();
     let data = folder.at("data");

@@ -1,5 +1,5 @@
-//! `PUT /admin/agents/{name}/standing`: suspends an agent, or lets it back in. Its name, history and mail stay; its
-//! sockets close and its tokens open nothing while it is suspended.
+//! `PUT /admin/agents/{name}/standing`: suspends an agent, or lets it back in. Its name, history, mail and listings stay;
+//! its sockets close, its tokens open nothing and its listings are not found while it is suspended.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use aip_relay::mailbox::MailboxId;
@@ -47,6 +47,9 @@ pub async fn standing(
         let mailbox = MailboxId::of(&app.registry.did_of(&name));
         app.presence.close_agent(&mailbox, CloseReason::Unauthenticated);
     }
+    // What follows the listings looks at their agent again.
+    app.listings.touch_of(&app.registry.did_of(&name)).await?;
+    app.catalog.nudge();
     tracing::info!(agent.name = %name, standing = ?body.standing, "The operator changed the standing of {name}");
     Ok(HttpResponse::NoContent().finish())
 }

@@ -69,6 +69,7 @@ pub async fn operate(
     let (mut response, agent) = match app.registry.operate(&name, &body).await? {
         Operated::Appended(agent) => {
             end_sessions(&app, &agent.identity);
+            end_offers(&app, &agent.identity).await;
             (HttpResponse::Created(), agent)
         }
         // Anyone can send an operation that was appended before: it ends nothing.
@@ -80,6 +81,18 @@ pub async fn operate(
         history: identity.summary(),
         deactivated: identity.is_deactivated(),
     }))
+}
+
+/// An agent that has ended offers nothing any more. Should the store fail now, its listings stay there, and no search
+/// shows them.
+async fn end_offers(app: &App, identity: &Identity) {
+    if !identity.is_deactivated() {
+        return;
+    }
+    match app.listings.remove_of(identity.did(), app.clock.now()).await {
+        Ok(_) => app.catalog.nudge(),
+        Err(error) => tracing::warn!(%error, "The listings of an agent that ended were not removed"),
+    }
 }
 
 /// Who signed in with what is no longer good must not stay; the others sign in again.

@@ -1,0 +1,37 @@
+//! The bounds of a listing (spec §9). Longer ones are refused, not cut.
+
+/// Bytes of a listing on the wire.
+pub const LISTING_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes of a `listing_id`.
+pub const LISTING_ID_BYTES_MAX: usize = 128;
+
+/// Bytes of a name.
+pub const NAME_BYTES_MAX: usize = 512;
+
+/// Bytes of a description.
+pub const DESCRIPTION_BYTES_MAX: usize = 32 * 1024;
+
+/// Bytes of a language (BCP 47).
+pub const LANG_BYTES_MAX: usize = 35;
+
+/// Tags of a listing.
+pub const TAGS_MAX: usize = 64;
+
+/// Bytes of a tag.
+pub const TAG_BYTES_MAX: usize = 128;
+
+/// Attributes of a listing.
+pub const ATTRIBUTES_MAX: usize = 128;
+
+/// Bytes of an attribute's name.
+pub const ATTRIBUTE_NAME_BYTES_MAX: usize = 64;
+
+/// Bytes of an attribute's text.
+pub const ATTRIBUTE_TEXT_BYTES_MAX: usize = 1_024;
+
+/// Levels of arrays and objects in a listing, the listing itself the first.
+pub const LISTING_LEVELS_MAX: usize = 24;
+
+/// Rows of a provider that are stored in one step.
+pub const INGEST_STEP_ROWS: usize = 200;

@@ -1,0 +1,56 @@
+//! Listings from providers: programs that hand in what an agent offers, with a key instead of a signature (§9).
+
+use actix_web::{HttpRequest, http::StatusCode};
+use aip_protocol::error::ErrorCode;
+use aip_registry::listings::Provider;
+use aip_registry::secret::SecretHash;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::extract::bearer;
+use crate::routes::Endpoint;
+use crate::routes::listings::owner;
+
+pub mod delete;
+pub mod rows;
+
+/// The endpoints of this resource.
+pub fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::at("/api/v1/ingest/listings")
+            .post(rows::rows)
+            .delete(rows::delete_rows),
+        Endpoint::at("/api/v1/ingest/listings/{listing_id}").delete(delete::delete),
+    ]
+}
+
+/// The provider that calls, by its key; its agent takes part.
+async fn provider(app: &App, req: &HttpRequest) -> Result<Provider, ApiError> {
+    let network = app.throttle.network(req);
+    app.throttle.admit_proof(network)?;
+    let known = match bearer(req) {
+        Some(key) => {
+            app.listings
+                .provider_by_secret_hash(&SecretHash::of(key), app.clock.now())
+                .await?
+        }
+        None => None,
+    };
+    let Some(provider) = known else {
+        app.throttle.count_proof(network, ErrorCode::TokenInvalid);
+        let detail = "Send a provider's key as `Authorization: Bearer …`; the operator makes one with `aip-hub providers add`.";
+        return Err(ApiError::refused(ErrorCode::TokenInvalid, detail));
+    };
+    owner(app, &provider.agent).await.map_err(|error| {
+        // The key is good; who it speaks for is not.
+        if error.status() == StatusCode::UNAUTHORIZED {
+            let detail = "The agent that this key speaks for is not registered here any more.";
+            return ApiError::refused(ErrorCode::SenderBlocked, detail);
+        }
+        error
+    })?;
+    Ok(provider)
+}
+
+#[cfg(test)]
+mod tests;
