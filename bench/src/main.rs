@@ -15,6 +15,7 @@ mod load;
 mod mail;
 mod monitor;
 mod process;
+mod quality;
 mod report;
 mod socket;
 mod yardstick;
@@ -35,6 +36,8 @@ struct Arguments {
 enum Command {
     /// Serves the straw-man hub that the goals compare with; the benchmark starts it itself.
     Strawman(yardstick::strawman::Options),
+    /// Measures how well the catalog finds, on sets of judged queries; see docs/SEARCH.md.
+    Quality(quality::Options),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -43,6 +46,15 @@ fn main() -> anyhow::Result<()> {
             command: Some(Command::Strawman(options)),
             ..
         } => yardstick::strawman::serve(&options),
+        Arguments {
+            command: Some(Command::Quality(options)),
+            ..
+        } => {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
+            runtime.block_on(quality::run(&options))
+        }
         Arguments {
             command: None,
             options,
