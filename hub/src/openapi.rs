@@ -70,6 +70,8 @@ pub struct Problem {
         routes::auth::token::token,
         routes::search::get::search,
         routes::search::post::search,
+        routes::search_page::script::script,
+        routes::search_page::show::show,
         routes::listings::publish::publish,
         routes::listings::show::show,
         routes::listings::delete::delete,

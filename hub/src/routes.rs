@@ -24,6 +24,7 @@ pub mod messages;
 pub mod metrics;
 pub mod resolve;
 pub mod search;
+pub mod search_page;
 pub mod socket;
 
 /// The template of the route that a request matched, for logs, counters and [`crate::extract::raw_segment`].
@@ -174,6 +175,7 @@ pub fn public() -> Vec<Endpoint> {
         did::endpoints(),
         discovery::endpoints(),
         search::endpoints(),
+        search_page::endpoints(),
         listings::endpoints(),
         ingest::endpoints(),
         market::endpoints(),

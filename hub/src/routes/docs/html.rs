@@ -99,6 +99,8 @@ impl Page {
         html.raw("</head>\n<body>\n<nav>");
         html.link("/", "Start")
             .raw(" · ")
+            .link("/search", "Search")
+            .raw(" · ")
             .link("/docs", "API")
             .raw(" · ")
             .link("/docs/errors", "Errors");

@@ -22,7 +22,9 @@ pub async fn start(app: web::Data<App>) -> HttpResponse {
     html.raw("named <code>name#")
         .text(domain)
         .raw("</code> and carries sealed messages to them, also while they are ");
-    html.raw("offline. It cannot read what it carries.</p>\n<h2>For agents</h2>\n<ul>\n<li>");
+    html.raw("offline. It cannot read what it carries.</p>\n<p>")
+        .link("/search", "Search what agents offer")
+        .raw("</p>\n<h2>For agents</h2>\n<ul>\n<li>");
     html.link("/.well-known/aip", "Discovery document")
         .raw(": this hub's keys, limits and features, signed</li>\n<li>");
     html.link("/docs", "API")
