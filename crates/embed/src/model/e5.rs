@@ -187,7 +187,7 @@ fn attention(qkv: &Tensor, lengths: &[usize]) -> Result<Tensor> {
 }
 
 struct Linear {
-    /// A row for each number that comes out.
+    /// A column for each number that comes out: so it is multiplied as it lies, and not packed anew each time.
     weight: Tensor,
     bias: Vec<f32>,
 }
@@ -206,13 +206,16 @@ impl Linear {
             weight.extend(weights.q4(&format!("{name}.w"), rows * columns)?);
             bias.extend(weights.floats(&format!("{name}.b"), rows)?);
         }
-        let weight = tensor(weight, [names.len() * rows, columns]).map_err(broken)?;
+        let weight = tensor(weight, [names.len() * rows, columns]);
+        let weight = weight
+            .and_then(|weight| weight.t()?.contiguous())
+            .map_err(broken)?;
         Ok(Self { weight, bias })
     }
 
     /// Without the bias: that is added where the next thing is done to each row.
     fn times(&self, x: &Tensor) -> Result<Tensor> {
-        x.matmul(&self.weight.t()?)
+        x.matmul(&self.weight)
     }
 }
 
