@@ -28,6 +28,7 @@ A key file that is sealed asks for its passphrase, or takes it from AIP_PASSPHRA
 
 /// What every command takes.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "For every command")]
 pub(crate) struct Global {
     /// The hub; by default the one that the key file names
     #[arg(long, global = true, env = "AIP_HUB", value_name = "URL")]

@@ -3,7 +3,7 @@
 //! | format | what it is | a row is named by |
 //! |---|---|---|
 //! | [`Format::Manifest`] | JSON: an `AIMarket` manifest, MCP `tools/list`, a list of functions, listings as objects, one a line too | `listing_id`, product and capability, `id`, `name` |
-//! | [`Format::JsonLd`] | schema.org `Product`s, also in `@graph`, in lists, with `Offer`s | `sku`, `gtin`, `productID`, `mpn`, `@id`, `url` |
+//! | [`Format::JsonLd`] | schema.org `Product`s, also in `@graph`, in lists, in web pages, with `Offer`s | `sku`, `gtin`, `productID`, `mpn`, `@id`, `url` |
 //! | [`Format::Csv`] | a table with a header: `,` `;` tab or `\|`, quotes, a byte order mark | its id, SKU, GTIN or MPN column |
 //! | [`Format::Merchant`] | a Google-Merchant-style feed: RSS 2.0 or Atom with `g:` members | `g:id`, `g:gtin`, `g:mpn` |
 //!
@@ -18,6 +18,7 @@ mod json;
 mod jsonld;
 mod manifest;
 mod merchant;
+mod page;
 mod price;
 mod row;
 mod table;
@@ -58,8 +59,8 @@ impl Format {
         }
     }
 
-    /// What the text looks like: JSON with members that begin with `@` is JSON-LD, other JSON a manifest, what begins with `<`
-    /// a feed, and anything else a table.
+    /// What the text looks like: JSON with members that begin with `@`, and a page that holds such, is JSON-LD, other JSON a
+    /// manifest, what else begins with `<` a feed, and anything else a table.
     pub fn detect(bytes: &[u8]) -> Self {
         let text = decode(bytes).unwrap_or_default();
         let is_ld = || {
@@ -70,6 +71,7 @@ impl Format {
         match text.iter().find(|byte| !byte.is_ascii_whitespace()) {
             Some(b'{' | b'[') if is_ld() => Self::JsonLd,
             Some(b'{' | b'[') => Self::Manifest,
+            Some(b'<') if contains(&text, page::JSON_LD.as_bytes()) => Self::JsonLd,
             Some(b'<') => Self::Merchant,
             _ => Self::Csv,
         }

@@ -87,7 +87,8 @@ impl Client {
 
     async fn publish_changed(&self, offer: &Offer, held: &HashMap<String, HeldListing>) -> Result<Published> {
         match held.get(&offer.listing_id) {
-            Some(held) if held.offer == *offer => Ok(Published {
+            // What a provider handed in is signed all the same: a signature says more.
+            Some(held) if held.offer == *offer && held.proof != Proof::Ingested => Ok(Published {
                 id: held.id.clone(),
                 version: held.version,
                 status: "unchanged".to_owned(),

@@ -1,4 +1,5 @@
-//! schema.org `Product`s in JSON-LD: alone, in lists, in `@graph`, with one or several `Offer`s.
+//! schema.org `Product`s in JSON-LD: alone, in lists, in `@graph`, in the scripts of a web page, with one or several
+//! `Offer`s.
 //!
 //! Contexts are not loaded and terms are not expanded: what pages and shops write is the short form.
 
@@ -9,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::json::{Loose, Shape, shape, values};
 use super::row::{IdRank, RowDraft, broken, short};
-use super::{Format, ImportError, Options, Row, price, words};
+use super::{Format, ImportError, Options, Row, page, price, words};
 use crate::limits::{IMPORT_LEVELS_MAX, IMPORT_ROWS_MAX};
 
 /// Types whose nodes are rows.
@@ -63,9 +64,16 @@ pub(super) fn read(text: &str, options: &Options) -> Result<Vec<Row>, ImportErro
         format: Format::JsonLd,
         why,
     };
+    let texts = if text.trim_start().starts_with('<') {
+        page::scripts(text)
+    } else {
+        vec![text]
+    };
     let mut found = Found::default();
-    for value in values(text).map_err(|error| malformed(error.to_string()))? {
-        gather(value, IMPORT_LEVELS_MAX, &mut found).map_err(|error| malformed(error.to_string()))?;
+    for text in texts {
+        for value in values(text).map_err(|error| malformed(error.to_string()))? {
+            gather(value, IMPORT_LEVELS_MAX, &mut found).map_err(|error| malformed(error.to_string()))?;
+        }
         if found.products.len() > IMPORT_ROWS_MAX {
             return Err(ImportError::TooManyRows);
         }

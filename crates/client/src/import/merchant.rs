@@ -64,11 +64,7 @@ pub(super) fn read(text: &str, options: &Options) -> Result<Vec<Row>, ImportErro
             Event::Text(text) => feed.take(&text.xml10_content()),
             Event::CData(text) => feed.take(&text.xml10_content()),
             Event::GeneralRef(reference) => feed.refer(&reference),
-            Event::DocType(_) => {
-                return Err(malformed(
-                    "it declares a document type, which is not read; take the DOCTYPE out".to_owned(),
-                ));
-            }
+            Event::DocType(declared) => return Err(malformed(document_type(&declared).to_owned())),
             Event::Decl(_) | Event::PI(_) | Event::Comment(_) => {}
             Event::Eof => break,
         }
@@ -85,6 +81,13 @@ fn malformed(why: String) -> ImportError {
         format: Format::Merchant,
         why,
     }
+}
+
+fn document_type(declared: &str) -> &'static str {
+    if declared.trim_start().to_ascii_lowercase().starts_with("html") {
+        return "it is a web page, not a feed";
+    }
+    "it declares a document type, which is not read; take the DOCTYPE out"
 }
 
 impl Feed {

@@ -145,6 +145,20 @@ async fn importing_twice_changes_nothing() {
 }
 
 #[tokio::test]
+async fn what_a_provider_handed_in_is_still_signed() {
+    let hub = FakeHub::start().await;
+    let shop = agent(&hub, "shop").await;
+    let key = ProviderKey::new(PROVIDER_KEY).unwrap();
+    let teas = offers(&["a"]);
+    let row = shop.ingest(&key, &teas).await.unwrap().rows.remove(0);
+    let id = row.id.unwrap();
+    assert_eq!(shop.get_listing(&id).await.unwrap().proof, Proof::Ingested);
+    let [published] = shop.publish_listings(&teas).await.unwrap().try_into().unwrap();
+    assert_eq!(published.unwrap().status, "stored");
+    assert_eq!(shop.get_listing(&id).await.unwrap().proof, Proof::Signed);
+}
+
+#[tokio::test]
 async fn a_refused_offer_does_not_stop_the_others() {
     let hub = FakeHub::start().await;
     let alice = agent(&hub, "alice").await;

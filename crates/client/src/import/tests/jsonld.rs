@@ -108,3 +108,25 @@ fn a_document_without_products_says_so() {
         assert!(error.to_string().contains("jsonld"), "{error}");
     }
 }
+
+#[test]
+fn a_page_carries_its_products_in_scripts() {
+    let page = r#"<!DOCTYPE html><html><head><script>var a = "<b>";</script>
+        <SCRIPT type="application/ld+json" id="x">{"@type":"Product","name":"Thé","sku":"1","offers":{"price":"3"}}</SCRIPT>
+        <script type='application/ld+json'>[{"@type":"Product","name":"Pot","sku":"2"}]</script><p>A product</p></html>"#;
+    let import = read(page.as_bytes(), None, &euros()).unwrap();
+    assert_eq!(import.format, Format::JsonLd);
+    let names: Vec<&str> = import
+        .rows
+        .iter()
+        .map(|row| row.offer.as_ref().unwrap().name.as_str())
+        .collect();
+    assert_eq!(names, ["Thé", "Pot"]);
+    for page in [
+        "<script type=\"application/ld+json\"></script>",
+        "<script type=\"application/ld+json\">{\"@type\":\"Product\"",
+        "<script application/ld+json",
+    ] {
+        assert!(read(page.as_bytes(), None, &euros()).is_err(), "{page}");
+    }
+}

@@ -84,6 +84,7 @@ fn what_is_not_a_feed_is_refused_whole() {
             "ends inside <channel>",
         ),
         ("<rss><item><title>a</title></item", "at byte"),
+        ("<!DOCTYPE html><html></html>", "a web page, not a feed"),
         ("plain text", "neither <item> nor <entry>"),
     ] {
         let error = read(text.as_bytes(), Some(Format::Merchant), &euros()).unwrap_err();
