@@ -41,7 +41,7 @@ async fn who_follows_several_processes_misses_nothing(place: Place) {
                         version(&agent, &format!("{n}+"), 1, "x"),
                     ];
                     let puts = store
-                        .put_many(&new[..1 + n % 2], MANY, at(0))
+                        .put_many(&new[..=(n % 2)], MANY, at(0))
                         .await
                         .expect("stored");
                     assert!(puts.iter().all(|put| matches!(put, Put::Stored { .. })));

@@ -120,10 +120,13 @@ impl Model {
         if held.is_none() && rows >= 5 * max || !new.deleted && !was_live && live >= max {
             return Answer::TooMany;
         }
-        let number = held.map(|held| held.number).unwrap_or_else(|| {
-            self.number += 1;
-            self.number
-        });
+        let number = held.map_or_else(
+            || {
+                self.number += 1;
+                self.number
+            },
+            |held| held.number,
+        );
         self.change += 1;
         let row = Row {
             version: new.version,
@@ -161,7 +164,7 @@ impl Model {
             .filter(|row| row.is_deleted && row.secs < secs)
             .collect();
         old.sort_by_key(|row| row.change);
-        let Some(last) = old.iter().take(limit as usize).map(|row| row.change).last() else {
+        let Some(last) = old.iter().take(limit as usize).map(|row| row.change).next_back() else {
             return 0;
         };
         let before = self.rows.len();
