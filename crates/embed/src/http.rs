@@ -26,10 +26,11 @@ type Known = Cache<[u8; 32], Arc<[f32]>>;
 
 /// Asks a server for vectors.
 ///
-/// A text that is asked for again within a while is answered from memory. Queries are tried twice at once, passages longer
-/// and with pauses, as the server asks for them. Where a server is too slow for a batch or finds it too long, fewer texts are
-/// sent at once; where it finds a single text too long, a shorter one. Whatever it answers is checked: as many vectors as texts, of the right dimension, of finite numbers; their lengths
-/// are made 1. It goes to the address it was given and nowhere else, also not where that one leads.
+/// A text that is asked for again within a while is answered from memory. A blank text is not sent, since some servers refuse
+/// it: its vector is all zero. Queries are tried twice at once, passages longer and with pauses, as the server asks for them.
+/// Where a server is too slow for a batch or finds it too long, fewer texts are sent at once; where it finds a single text too
+/// long, a shorter one. Whatever it answers is checked: as many vectors as texts, of the right dimension, of finite numbers;
+/// their lengths are made 1. Nothing is sent anywhere but to the address that was given, also not where that one leads.
 #[derive(Debug)]
 pub struct HttpEmbedder {
     id: String,
@@ -74,6 +75,26 @@ impl HttpEmbedder {
         };
         let end = text.floor_char_boundary(self.options.text_bytes_max);
         format!("{prefix}{}", text.get(..end).unwrap_or_default())
+    }
+
+    /// Sorts the texts into those whose vectors are known and those to ask for.
+    fn look_up(&self, purpose: Purpose, texts: &[String]) -> Wanted {
+        let mut wanted = Wanted::default();
+        for text in texts {
+            let is_blank = text.trim().is_empty();
+            let text = self.text(purpose, text);
+            let key = Sha256::digest(&text).into();
+            wanted.keys.push(key);
+            if is_blank {
+                let zeros = vec![0.0; self.options.dimensions];
+                wanted.found.insert(key, zeros.into());
+            } else if let Some(vector) = self.known.get(&key) {
+                wanted.found.insert(key, vector);
+            } else if !wanted.missing.iter().any(|(other, _)| *other == key) {
+                wanted.missing.push((key, text));
+            }
+        }
+        wanted
     }
 
     /// Vectors of texts that differ, in order; fewer at once and shorter where the server wants that.
@@ -160,17 +181,11 @@ impl Embedder for HttpEmbedder {
             );
             return Err(EmbedError::Broken(reason));
         }
-        let texts: Vec<String> = texts.iter().map(|text| self.text(purpose, text)).collect();
-        let keys: Vec<[u8; 32]> = texts.iter().map(|text| Sha256::digest(text).into()).collect();
-        let mut found: HashMap<[u8; 32], Arc<[f32]>> = HashMap::new();
-        let mut missing = Vec::new();
-        for (key, text) in keys.iter().zip(texts) {
-            if let Some(vector) = self.known.get(key) {
-                found.insert(*key, vector);
-            } else if !missing.iter().any(|(other, _)| other == key) {
-                missing.push((*key, text));
-            }
-        }
+        let Wanted {
+            keys,
+            mut found,
+            missing,
+        } = self.look_up(purpose, texts);
         if !missing.is_empty() {
             let (keys, texts): (Vec<_>, Vec<_>) = missing.into_iter().unzip();
             let turns = match purpose {
@@ -190,6 +205,16 @@ impl Embedder for HttpEmbedder {
         let vectors: Option<Vec<Vec<f32>>> = vectors.collect();
         vectors.ok_or_else(|| unavailable("a vector is missing"))
     }
+}
+
+/// What is known of the texts of a call.
+#[derive(Default)]
+struct Wanted {
+    /// Of each text, in order.
+    keys: Vec<[u8; 32]>,
+    found: HashMap<[u8; 32], Arc<[f32]>>,
+    /// Each of them once.
+    missing: Vec<([u8; 32], String)>,
 }
 
 fn unavailable(reason: impl std::fmt::Display) -> EmbedError {
