@@ -4,6 +4,7 @@ use aip_client::protocol::listing::ListingKind;
 use aip_client::protocol::time::Timestamp;
 use aip_client::search::{Answer, Hit, Query};
 use futures_util::TryStreamExt as _;
+use serde_json::Value;
 
 use super::Outcome;
 use super::table::{Column, Table, fitted};
@@ -219,8 +220,54 @@ fn why(hit: &Hit) -> Vec<String> {
             .filter_map(|(name, score)| score.map(|score| format!("{name} {score:.4}"))),
     );
     let mut lines = vec![format!("    {}", fitted(&facts.join("  "), 160))];
-    if let Some(explain) = hit.explain.as_ref().filter(|explain| !explain.is_null()) {
-        lines.push(format!("    {}", fitted(&explain.to_string(), 240)));
+    let explained = hit.explain.as_ref().map(explained).unwrap_or_default();
+    if !explained.is_empty() {
+        lines.push(format!("    {}", fitted(&explained, 240)));
     }
     lines
+}
+
+/// What matched where, and how near the meaning is; as much of it as the hub tells.
+fn explained(explain: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let list = |name: &str| explain.get(name).and_then(Value::as_array).into_iter().flatten();
+    let matched = list("matched").map(|part| {
+        let terms = part.get("terms").and_then(Value::as_array).into_iter().flatten();
+        let terms = terms.map(text).collect::<Vec<_>>().join(", ");
+        format!("{} ({terms})", part.get("field").map(text).unwrap_or_default())
+    });
+    let matched = matched.collect::<Vec<_>>().join(", ");
+    let covered = explain.pointer("/text/coverage").and_then(Value::as_f64);
+    let cosines = explain
+        .get("cosines")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
+    let mut facts = Vec::new();
+    if !matched.is_empty() {
+        facts.push(format!("matches {matched}"));
+    }
+    facts.extend(covered.map(|share| format!("says {:.0} % of the query", share * 100.0)));
+    facts.extend(cosines.filter_map(|(model, near)| Some(format!("{model} {:.3}", near.as_f64()?))));
+    facts.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_result_is_explained_in_a_line() {
+        let explain = json!({
+            "text": {"score": 12.5, "coverage": 0.75, "exact": false}, "cosines": {"e5": 0.91},
+            "matched": [{"field": "name", "terms": ["green", "tea"]}, {"field": "tags", "terms": ["tea"]}], "rrf": 0.03,
+        });
+        assert_eq!(
+            explained(&explain),
+            "matches name (green, tea), tags (tea); says 75 % of the query; e5 0.910"
+        );
+        assert_eq!(explained(&json!({"later": [1]})), "");
+        assert_eq!(explained(&json!(null)), "");
+    }
 }

@@ -26,11 +26,7 @@ pub(super) async fn status(context: &Context, id: &str) -> Outcome {
     let held = client.find_listing(id, context.did().as_ref()).await?;
     let status = client.listing_status(&held.id).await?;
     let value = serde_json::to_value(&status).map_err(std::io::Error::from)?;
-    let fact = |(name, value): (&String, &Value)| match value {
-        Value::String(text) => format!("{name}: {text}"),
-        Value::Null => format!("{name}: -"),
-        other => format!("{name}: {other}"),
-    };
+    let fact = |(name, value): (&String, &Value)| format!("{name}: {}", words(value));
     let facts: Vec<String> = status.facts.iter().map(fact).collect();
     let lines = format!(
         "{} {}\n{}",
@@ -39,6 +35,17 @@ pub(super) async fn status(context: &Context, id: &str) -> Outcome {
         facts.join("\n")
     );
     Ok(context.output.show(&value, &lines)?)
+}
+
+/// A fact for people.
+fn words(value: &Value) -> String {
+    let words = match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        Value::Array(items) => items.iter().map(words).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    };
+    if words.is_empty() { "-".to_owned() } else { words }
 }
 
 pub(super) async fn list(context: &Context, agent: Option<Did>) -> Outcome {
