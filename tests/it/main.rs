@@ -16,5 +16,6 @@ mod hostile;
 mod limits;
 mod pages;
 mod rows;
+mod search;
 mod story;
 mod tidy;
