@@ -23,9 +23,6 @@ const PIVOT: &str = "en";
 /// Queries on a corpus.
 #[derive(Debug)]
 pub(crate) struct Run {
-    /// The set's folder.
-    pub(crate) set: String,
-    /// The set, with the form of its queries where there are several.
     pub(crate) name: String,
     pub(crate) corpus: PathBuf,
     pub(crate) queries: Vec<Asked>,
@@ -53,13 +50,18 @@ pub(crate) fn read(dir: &Path, only: &[String]) -> anyhow::Result<Vec<Run>> {
             runs.extend(set(dir, &folder).with_context(|| format!("{}", folder.display()))?);
         }
     }
-    runs.retain(|run| only.is_empty() || only.iter().any(|name| [&run.name, &run.set].contains(&name)));
+    runs.retain(|run| only.is_empty() || only.iter().any(|name| is_of(&run.name, name)));
     runs.sort_by(|a, b| (&a.corpus, &a.name).cmp(&(&b.corpus, &b.name)));
     Ok(runs)
 }
 
+/// Whether a run is the one of that name, or one of the set's.
+fn is_of(run: &str, name: &str) -> bool {
+    run == name || (name == "codes" || name == "xquad") && run.starts_with(&format!("{name}-"))
+}
+
 fn set(dir: &Path, folder: &Path) -> anyhow::Result<Vec<Run>> {
-    let set = folder
+    let name = folder
         .file_name()
         .and_then(|name| name.to_str())
         .unwrap_or_default();
@@ -71,9 +73,8 @@ fn set(dir: &Path, folder: &Path) -> anyhow::Result<Vec<Run>> {
     let mut runs = Vec::new();
     for (form, path) in forms(folder, "queries")? {
         let queries = queries(&path, &grades)?;
-        for (name, corpus) in pairs(set, &form, &corpora) {
+        for (name, corpus) in pairs(name, &form, &corpora) {
             runs.push(Run {
-                set: set.to_owned(),
                 name,
                 corpus,
                 queries: queries.clone(),
@@ -134,7 +135,6 @@ fn shared(dir: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
         .split_once(SHARED)
         .ok_or_else(|| anyhow!("no corpus, and the README names none"))?;
     let name: String = rest
-        .trim_start_matches(['`', '"'])
         .chars()
         .take_while(|sign| sign.is_alphanumeric() || matches!(sign, '-' | '_'))
         .collect();
