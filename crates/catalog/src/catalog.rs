@@ -23,7 +23,7 @@ use aip_protocol::fusion::Fusion;
 use tokio::sync::{Notify, Semaphore};
 
 use self::asking::Asking;
-use self::find::{Finder, Job};
+use self::find::{Asked, Finder, Job};
 pub use self::found::{
     CatalogStats, EntryState, Explain, ExplainMatch, ExplainText, Found, FoundItem, SearchError, SpaceStats,
 };
@@ -57,7 +57,13 @@ pub struct CatalogOptions {
 
 impl std::fmt::Debug for CatalogOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { dir, fusion, depth, embed_timeout, .. } = self;
+        let Self {
+            dir,
+            fusion,
+            depth,
+            embed_timeout,
+            ..
+        } = self;
         f.debug_struct("CatalogOptions")
             .field("dir", dir)
             .field("fusion", fusion)
@@ -112,6 +118,10 @@ impl Catalog {
     ///
     /// # Errors
     /// As [`Catalog::open`].
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "options are given away, as all else"
+    )]
     pub fn open_in_place_of(
         options: CatalogOptions,
         source: Arc<dyn Source>,
@@ -122,9 +132,13 @@ impl Catalog {
     ) -> Result<Arc<Self>, CatalogError> {
         let under = |name: &str| options.dir.as_deref().map(|dir| dir.join(name));
         let vectors_dir = under("vectors");
-        let text = Arc::new(TextIndex::open(under("text").as_deref(), &TextOptions::default())?);
+        let text = Arc::new(TextIndex::open(
+            under("text").as_deref(),
+            &TextOptions::default(),
+        )?);
         let shelves = shelves(vectors_dir.as_deref(), embedders, text.applied())?;
-        let is_wished = |former: &Arc<dyn Embedder>| shelves.iter().any(|shelf| shelf.space.id() == former.id());
+        let is_wished =
+            |former: &Arc<dyn Embedder>| shelves.iter().any(|shelf| shelf.space.id() == former.id());
         let former: Vec<_> = former.into_iter().filter(|former| !is_wished(former)).collect();
         let former = old_shelves(vectors_dir.as_deref(), former)?;
         let searches_at_once = std::thread::available_parallelism().map_or(2, |count| count.get().max(2));
@@ -176,8 +190,18 @@ impl Catalog {
         let _waiting = self.waiting.try_acquire().map_err(|_full| busy())?;
         let mut query = query.clone();
         query.text = query.text.trim().to_owned();
-        let meaning = if query.text.is_empty() { None } else { self.meaning(&query.text).await };
-        let job = Job { query, fingerprint, place, meaning, now: self.clock.now() };
+        let meaning = if query.text.is_empty() {
+            None
+        } else {
+            self.meaning(&query.text).await
+        };
+        let job = Job {
+            query,
+            fingerprint,
+            place,
+            meaning,
+            now: self.clock.now(),
+        };
         let Ok(permit) = Arc::clone(&self.searching).acquire_owned().await else {
             return Err(busy().into());
         };
@@ -200,7 +224,8 @@ impl Catalog {
             let hash = passage_hash(&passage(&entry));
             Some(EntryState {
                 indexed: true,
-                embedded: !shelves.is_empty() && shelves.iter().all(|shelf| shelf.space.hash(number) == Some(hash)),
+                embedded: !shelves.is_empty()
+                    && shelves.iter().all(|shelf| shelf.space.hash(number) == Some(hash)),
                 language: TextView::language_of(&entry),
                 is_expired: entry.expires_at.is_some_and(|end| end <= now),
             })
@@ -221,7 +246,12 @@ impl Catalog {
             latest_change: latest,
             behind_changes: latest.saturating_sub(applied),
             is_caught_up: self.is_caught_up(),
-            pending_embeddings: self.shelves.iter().map(|shelf| shelf.pending()).max().unwrap_or(0),
+            pending_embeddings: self
+                .shelves
+                .iter()
+                .map(|shelf| shelf.pending())
+                .max()
+                .unwrap_or(0),
             spaces: spaces.map(|shelf| shelf.stats(is_serving(shelf))).collect(),
         }
     }
@@ -231,17 +261,24 @@ impl Catalog {
     }
 
     /// The vectors of the query in every space that serves. None where no space can be asked.
-    async fn meaning(&self, text: &str) -> Option<Vec<(Arc<Shelf>, Arc<[f32]>)>> {
+    async fn meaning(&self, text: &str) -> Option<Vec<Asked>> {
         let shelves = self.serving();
         if shelves.is_empty() {
             return None;
         }
         let now = self.clock.now();
-        let asked = shelves.into_iter().filter(|shelf| !shelf.space.is_empty()).map(|shelf| async move {
-            let vector = self.asking.vector(&shelf, text, now).await?;
-            Some((shelf, vector))
-        });
-        let vectors: Vec<_> = futures_util::future::join_all(asked).await.into_iter().flatten().collect();
+        let asked = shelves
+            .into_iter()
+            .filter(|shelf| !shelf.space.is_empty())
+            .map(|shelf| async move {
+                let vector = self.asking.vector(&shelf, text, now).await?;
+                Some((shelf, vector))
+            });
+        let vectors: Vec<_> = futures_util::future::join_all(asked)
+            .await
+            .into_iter()
+            .flatten()
+            .collect();
         // With nothing to find, nothing is missing.
         let is_missing = vectors.is_empty() && !self.text.view().is_empty();
         (!is_missing).then_some(vectors)
@@ -262,14 +299,21 @@ impl Catalog {
         if !self.shelves.iter().all(|shelf| shelf.is_whole()) {
             return;
         }
-        self.former.write().unwrap_or_else(PoisonError::into_inner).clear();
+        self.former
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
         let Some(dir) = self.vectors_dir.clone() else {
             return;
         };
         let shelves = self.shelves.clone();
         let forget = move || {
             let kept: Vec<&str> = shelves.iter().map(|shelf| shelf.space.id()).collect();
-            if kept.is_empty() { Ok(()) } else { Space::forget_others(&dir, &kept) }
+            if kept.is_empty() {
+                Ok(())
+            } else {
+                Space::forget_others(&dir, &kept)
+            }
         };
         if let Ok(Err(error)) = blocking(forget).await {
             tracing::warn!(%error, "The vectors of former embedders cannot be deleted");
@@ -290,11 +334,17 @@ fn shelves(
 }
 
 /// The shelves of embedders that have vectors; no new ones are made for them.
-fn old_shelves(dir: Option<&Path>, embedders: Vec<Arc<dyn Embedder>>) -> Result<Vec<Arc<Shelf>>, CatalogError> {
+fn old_shelves(
+    dir: Option<&Path>,
+    embedders: Vec<Arc<dyn Embedder>>,
+) -> Result<Vec<Arc<Shelf>>, CatalogError> {
     let Some(dir) = dir else {
         return Ok(Vec::new());
     };
-    let known = embedders.into_iter().filter(|embedder| Space::is_in(dir, embedder.id())).collect();
+    let known = embedders
+        .into_iter()
+        .filter(|embedder| Space::is_in(dir, embedder.id()))
+        .collect();
     let mut old = shelves(Some(dir), known, 0)?;
     old.retain(|shelf| !shelf.space.is_empty());
     Ok(old)
@@ -311,17 +361,31 @@ fn judge(query: &Query) -> Result<(), Refusal> {
         Refusal::new(ErrorCode::ParameterInvalid, sentence).with("parameter", name)
     };
     if query.text.len() > QUERY_BYTES_MAX {
-        return Err(invalid("q", format!("The text is longer than {QUERY_BYTES_MAX} bytes.")));
+        return Err(invalid(
+            "q",
+            format!("The text is longer than {QUERY_BYTES_MAX} bytes."),
+        ));
     }
     if query.limit == 0 || query.limit > PAGE_RESULTS_MAX {
         return Err(invalid("limit", format!("`limit` is 1 to {PAGE_RESULTS_MAX}.")));
     }
-    if query.filter.trust_min.is_some_and(|trust| !(0.0..=1.0).contains(&trust)) {
+    if query
+        .filter
+        .trust_min
+        .is_some_and(|trust| !(0.0..=1.0).contains(&trust))
+    {
         return Err(invalid("trust_min", "`trust_min` is 0 to 1.".to_owned()));
     }
     Ok(())
 }
 
 fn busy() -> Refusal {
-    Refusal::new(ErrorCode::Unavailable, "Too many searches at once: try again in a second.").retry_after(1)
+    Refusal::new(
+        ErrorCode::Unavailable,
+        "Too many searches at once: try again in a second.",
+    )
+    .retry_after(1)
 }
+
+#[cfg(test)]
+mod tests;

@@ -49,7 +49,13 @@ pub(crate) fn seal(place: &Place, fingerprint: &Fingerprint, key: &[u8; 32]) -> 
             bytes.extend(trust.to_le_bytes());
             id
         }
-        Place::Listed { list, level, offset, score, id } => {
+        Place::Listed {
+            list,
+            level,
+            offset,
+            score,
+            id,
+        } => {
             bytes.extend([LISTED, *level]);
             bytes.extend(list.to_le_bytes());
             bytes.extend(offset.to_le_bytes());
@@ -94,7 +100,10 @@ fn read(text: &str, fingerprint: &Fingerprint, key: &[u8; 32]) -> Option<Place> 
     match *kind {
         BROWSED => {
             let (trust, id) = rest.split_first_chunk()?;
-            Some(Place::Browsed { trust: f64::from_le_bytes(*trust), id: String::from_utf8(id.to_vec()).ok()? })
+            Some(Place::Browsed {
+                trust: f64::from_le_bytes(*trust),
+                id: String::from_utf8(id.to_vec()).ok()?,
+            })
         }
         LISTED => {
             let (level, rest) = rest.split_first()?;
@@ -142,10 +151,17 @@ pub(crate) fn fingerprint(query: &Query) -> Fingerprint {
         attributes,
         updated_after,
     } = &query.filter;
-    kinds.iter().for_each(|kind| take(kind.as_str().as_bytes()));
+    for kind in kinds {
+        take(kind.as_str().as_bytes());
+    }
     take(b"");
     for price in [price_min, price_max] {
-        take(price.map(|price| price.to_string()).unwrap_or_default().as_bytes());
+        take(
+            price
+                .map(|price| price.to_string())
+                .unwrap_or_default()
+                .as_bytes(),
+        );
     }
     take(&available.map_or(2, u8::from).to_le_bytes());
     take(&trust_min.map_or(u64::MAX, f64::to_bits).to_le_bytes());
@@ -174,16 +190,31 @@ mod tests {
     const KEY: [u8; 32] = [7; 32];
 
     fn place() -> Place {
-        Place::Listed { list: 9, level: 1, offset: 200, score: 0.25, id: "lst_a".to_owned() }
+        Place::Listed {
+            list: 9,
+            level: 1,
+            offset: 200,
+            score: 0.25,
+            id: "lst_a".to_owned(),
+        }
     }
 
     #[test]
     fn a_place_is_read_as_it_was_written() {
-        for place in [place(), Place::Browsed { trust: 0.5, id: "lst_b".to_owned() }] {
+        for place in [
+            place(),
+            Place::Browsed {
+                trust: 0.5,
+                id: "lst_b".to_owned(),
+            },
+        ] {
             let text = seal(&place, &[1; 16], &KEY).unwrap();
             assert_eq!(open(&text, &[1; 16], &KEY), Ok(place));
         }
-        let long = Place::Browsed { trust: 0.5, id: "a".repeat(CURSOR_ID_BYTES_MAX + 1) };
+        let long = Place::Browsed {
+            trust: 0.5,
+            id: "a".repeat(CURSOR_ID_BYTES_MAX + 1),
+        };
         assert_eq!(seal(&long, &[1; 16], &KEY), None);
     }
 
@@ -193,7 +224,10 @@ mod tests {
         assert!(open(&text, &[2; 16], &KEY).is_err());
         assert!(open(&text, &[1; 16], &[8; 32]).is_err());
         for at in 0..text.len() {
-            assert_eq!(open(&text[..at], &[1; 16], &KEY).unwrap_err().code, ErrorCode::CursorInvalid);
+            assert_eq!(
+                open(&text[..at], &[1; 16], &KEY).unwrap_err().code,
+                ErrorCode::CursorInvalid
+            );
             let mut forged = text.clone().into_bytes();
             forged[at] = if forged[at] == b'A' { b'B' } else { b'A' };
             assert!(open(std::str::from_utf8(&forged).unwrap(), &[1; 16], &KEY).is_err());
@@ -202,7 +236,10 @@ mod tests {
 
     #[test]
     fn every_member_of_a_query_counts_but_those_of_the_page() {
-        let plain = Query { text: "lamp".to_owned(), ..Query::default() };
+        let plain = Query {
+            text: "lamp".to_owned(),
+            ..Query::default()
+        };
         let changed: [fn(&mut Query); 8] = [
             |query| query.text = "lamps".to_owned(),
             |query| query.filter.currency = Some("EUR".to_owned()),
@@ -221,7 +258,13 @@ mod tests {
             assert!(!seen.contains(&found), "{query:?}");
             seen.push(found);
         }
-        let page = Query { limit: 7, explain: true, facets: true, cursor: Some("x".to_owned()), ..plain.clone() };
+        let page = Query {
+            limit: 7,
+            explain: true,
+            facets: true,
+            cursor: Some("x".to_owned()),
+            ..plain.clone()
+        };
         assert_eq!(fingerprint(&page), fingerprint(&plain));
     }
 

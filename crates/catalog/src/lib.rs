@@ -14,6 +14,8 @@ pub mod price;
 pub mod query;
 pub mod ranking;
 pub mod source;
+#[cfg(test)]
+mod testing;
 pub mod text;
 pub mod trust;
 pub mod vectors;

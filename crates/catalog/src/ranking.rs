@@ -44,13 +44,17 @@ pub fn meanings(
     let nearest = |(space, query): &(&Space, &[f32])| space.nearest(query, admitted, depth);
     let nearest: Vec<Vec<Near>> = spaces.iter().map(nearest).collect();
     let found = text.hits.iter().map(|hit| hit.number);
-    let found: HashSet<u64> = found.chain(nearest.iter().flatten().map(|near| near.number)).collect();
+    let found: HashSet<u64> = found
+        .chain(nearest.iter().flatten().map(|near| near.number))
+        .collect();
     let with_others = |((space, query), nearest): (&(&Space, &[f32]), Vec<Near>)| {
         let known: HashSet<u64> = nearest.iter().map(|near| near.number).collect();
         let rest: Vec<u64> = found.difference(&known).copied().collect();
         let cosines = space.cosines(query, rest.iter().copied());
         let others = rest.into_iter().zip(cosines);
-        let others = others.filter_map(|(number, cosine)| Some((number, cosine?))).collect();
+        let others = others
+            .filter_map(|(number, cosine)| Some((number, cosine?)))
+            .collect();
         Meaning { nearest, others }
     };
     spaces.iter().zip(nearest).map(with_others).collect()
@@ -61,14 +65,20 @@ pub fn lists(text: &TextHits, meanings: &[Meaning]) -> Lists {
     let nearness = nearness(meanings);
     if nearness.is_empty() {
         let fts = text.hits.iter().map(|hit| hit.number).collect();
-        return Lists { fts, semantic: Vec::new() };
+        return Lists {
+            fts,
+            semantic: Vec::new(),
+        };
     }
     part(&ordered(text, &nearness))
 }
 
 /// What only meaning finds, best first: the semantic list where there is no text.
 pub fn by_meaning(meanings: &[Meaning]) -> Vec<u64> {
-    let mut near: Vec<(f64, u64)> = nearness(meanings).into_iter().map(|(number, near)| (near, number)).collect();
+    let mut near: Vec<(f64, u64)> = nearness(meanings)
+        .into_iter()
+        .map(|(number, near)| (near, number))
+        .collect();
     near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     near.into_iter().map(|(_, number)| number).collect()
 }
@@ -85,22 +95,44 @@ struct Found {
 /// Everything that was found in one order: text counts as much as it is believed, meaning the rest.
 fn ordered(text: &TextHits, nearness: &HashMap<u64, f64>) -> Vec<Found> {
     let belief = belief(text);
-    let best = text.hits.iter().map(|hit| hit.score).fold(f64::MIN_POSITIVE, f64::max);
+    let best = text
+        .hits
+        .iter()
+        .map(|hit| hit.score)
+        .fold(f64::MIN_POSITIVE, f64::max);
     let of_text = |hit: &TextHit| {
         let near = nearness.get(&hit.number).copied();
         // What has no vector yet is taken to be as near as it says what is asked.
         let meaning = near.unwrap_or(hit.coverage);
         let worth = belief * (hit.score / best) + (1.0 - belief) * meaning;
-        Found { number: hit.number, worth, by_text: true, has_meaning: near.is_some() }
+        Found {
+            number: hit.number,
+            worth,
+            by_text: true,
+            has_meaning: near.is_some(),
+        }
     };
     let said: HashSet<u64> = text.hits.iter().map(|hit| hit.number).collect();
     let unsaid = nearness.iter().filter(|(number, _)| !said.contains(number));
-    let of_meaning = |(number, near): (&u64, &f64)| {
-        Found { number: *number, worth: (1.0 - belief) * near, by_text: false, has_meaning: true }
+    let of_meaning = |(number, near): (&u64, &f64)| Found {
+        number: *number,
+        worth: (1.0 - belief) * near,
+        by_text: false,
+        has_meaning: true,
     };
-    let mut found: Vec<Found> = text.hits.iter().map(of_text).chain(unsaid.map(of_meaning)).collect();
+    let mut found: Vec<Found> = text
+        .hits
+        .iter()
+        .map(of_text)
+        .chain(unsaid.map(of_meaning))
+        .collect();
     // Of equals, what says something comes first, then the older.
-    found.sort_by(|a, b| b.worth.total_cmp(&a.worth).then(b.by_text.cmp(&a.by_text)).then(a.number.cmp(&b.number)));
+    found.sort_by(|a, b| {
+        b.worth
+            .total_cmp(&a.worth)
+            .then(b.by_text.cmp(&a.by_text))
+            .then(a.number.cmp(&b.number))
+    });
     found
 }
 
@@ -136,8 +168,10 @@ fn part(found: &[Found]) -> Lists {
 
 /// How near every listing is, 0 to 1: the spaces' words, each weighed by how sure it is.
 fn nearness(meanings: &[Meaning]) -> HashMap<u64, f64> {
-    let scales: Vec<(Scale, &Meaning)> =
-        meanings.iter().filter_map(|meaning| Some((Scale::of(&meaning.nearest)?, meaning))).collect();
+    let scales: Vec<(Scale, &Meaning)> = meanings
+        .iter()
+        .filter_map(|meaning| Some((Scale::of(&meaning.nearest)?, meaning)))
+        .collect();
     let mut sums: HashMap<u64, (f64, f64)> = HashMap::new();
     for (scale, meaning) in &scales {
         let nearest = meaning.nearest.iter().map(|near| (near.number, near.score));
@@ -148,10 +182,14 @@ fn nearness(meanings: &[Meaning]) -> HashMap<u64, f64> {
             *sureness += scale.sureness;
         }
     }
-    let mut nearness: HashMap<u64, f64> =
-        sums.into_iter().map(|(number, (sum, sureness))| (number, sum / sureness)).collect();
+    let mut nearness: HashMap<u64, f64> = sums
+        .into_iter()
+        .map(|(number, (sum, sureness))| (number, sum / sureness))
+        .collect();
     let most = nearness.values().copied().fold(f64::MIN_POSITIVE, f64::max);
-    nearness.values_mut().for_each(|near| *near /= most);
+    for near in nearness.values_mut() {
+        *near /= most;
+    }
     nearness
 }
 
@@ -174,7 +212,11 @@ impl Scale {
         const SURENESS_MIN: f64 = 1e-6;
         let (first, last) = (nearest.first()?, nearest.last()?);
         let crowd = nearest.get(CROWD - 1).unwrap_or(last);
-        let mut scale = Self { last: f64::from(last.score), span: 0.0, sureness: 1.0 };
+        let mut scale = Self {
+            last: f64::from(last.score),
+            span: 0.0,
+            sureness: 1.0,
+        };
         scale.span = f64::from(first.score) - scale.last;
         let ahead = 1.0 - scale.place(crowd.score);
         if scale.span > 0.0 {
@@ -185,7 +227,11 @@ impl Scale {
 
     fn place(&self, cosine: f32) -> f64 {
         let above = f64::from(cosine) - self.last;
-        if self.span > 0.0 { (above / self.span).clamp(0.0, 1.0) } else { f64::from(u8::from(above >= 0.0)) }
+        if self.span > 0.0 {
+            (above / self.span).clamp(0.0, 1.0)
+        } else {
+            f64::from(u8::from(above >= 0.0))
+        }
     }
 }
 

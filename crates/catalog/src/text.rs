@@ -50,7 +50,9 @@ pub struct TextOptions {
 
 impl Default for TextOptions {
     fn default() -> Self {
-        Self { writer_bytes: 2 * TEXT_WRITER_BYTES_MIN }
+        Self {
+            writer_bytes: 2 * TEXT_WRITER_BYTES_MIN,
+        }
     }
 }
 
@@ -80,7 +82,9 @@ pub struct TextIndex {
 
 impl std::fmt::Debug for TextIndex {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TextIndex").field("applied", &self.applied()).finish_non_exhaustive()
+        f.debug_struct("TextIndex")
+            .field("applied", &self.applied())
+            .finish_non_exhaustive()
     }
 }
 
@@ -98,8 +102,15 @@ impl TextIndex {
             None => Index::create_in_ram(fields.schema.clone()),
         };
         index.tokenizers().register(terms::NAME, terms::Terms);
-        let applied = index.load_metas()?.payload.and_then(|payload| payload.parse().ok()).unwrap_or(0);
-        let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
+        let applied = index
+            .load_metas()?
+            .payload
+            .and_then(|payload| payload.parse().ok())
+            .unwrap_or(0);
+        let reader = index
+            .reader_builder()
+            .reload_policy(ReloadPolicy::Manual)
+            .try_into()?;
         Ok(Self {
             index,
             reader,
@@ -121,11 +132,16 @@ impl TextIndex {
     /// # Errors
     /// Nothing of it is in the index then, and [`TextIndex::applied`] says so.
     pub fn apply(&self, changes: &[Change]) -> Result<(), CatalogError> {
-        let Some(last) = changes.iter().map(|change| change.seq).max() else { return Ok(()) };
+        let Some(last) = changes.iter().map(|change| change.seq).max() else {
+            return Ok(());
+        };
         self.write(last.max(self.applied()), |writer, fields| {
             for change in changes {
                 if change.number > NUMBER_MAX {
-                    return Err(CatalogError::Text(format!("the number {} of a listing is too high", change.number)));
+                    return Err(CatalogError::Text(format!(
+                        "the number {} of a listing is too high",
+                        change.number
+                    )));
                 }
                 writer.delete_term(Term::from_field_u64(fields.number, change.number));
                 if let Some(entry) = &change.entry {
@@ -213,9 +229,18 @@ impl TextIndex {
     #[cfg(test)]
     fn merge(&self) {
         let mut guard = self.lock_writer();
-        let mut writer = guard.take().map_or_else(|| self.new_writer().unwrap(), |writer| writer);
+        let mut writer = guard
+            .take()
+            .map_or_else(|| self.new_writer().unwrap(), |writer| writer);
         let segments = self.index.searchable_segment_ids().unwrap();
-        if segments.len() > 1 || self.reader.searcher().segment_readers().iter().any(tantivy::SegmentReader::has_deletes) {
+        if segments.len() > 1
+            || self
+                .reader
+                .searcher()
+                .segment_readers()
+                .iter()
+                .any(tantivy::SegmentReader::has_deletes)
+        {
             writer.merge(&segments).wait().unwrap();
         }
         *guard = Some(writer);
@@ -238,10 +263,16 @@ impl From<tantivy::TantivyError> for CatalogError {
 /// Keeps the folder for this process until the file is closed.
 fn lock(dir: &Path) -> Result<File, CatalogError> {
     fs::create_dir_all(dir)?;
-    let file = File::options().create(true).truncate(false).write(true).open(dir.join("lock"))?;
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(dir.join("lock"))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(CatalogError::Text("another process uses its folder".to_owned())),
+        Err(TryLockError::WouldBlock) => {
+            Err(CatalogError::Text("another process uses its folder".to_owned()))
+        }
         Err(TryLockError::Error(error)) => Err(error.into()),
     }
 }
@@ -271,7 +302,10 @@ fn open_in(dir: &Path, fields: &Fields) -> Result<Index, CatalogError> {
 fn open_or_create(dir: &Path, fields: &Fields) -> tantivy::Result<Index> {
     let index = Index::open_or_create(MmapDirectory::open(dir)?, fields.schema.clone())?;
     // Only reading it shows that its files are whole.
-    let reader: IndexReader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
+    let reader: IndexReader = index
+        .reader_builder()
+        .reload_policy(ReloadPolicy::Manual)
+        .try_into()?;
     drop(reader);
     Ok(index)
 }
@@ -280,8 +314,13 @@ fn open_or_create(dir: &Path, fields: &Fields) -> tantivy::Result<Index> {
 fn remove_others(dir: &Path, current: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let is_version = name.strip_prefix(PREFIX).is_some_and(|version| version.starts_with(|first: char| first.is_ascii_digit()));
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
+        let is_version = name
+            .strip_prefix(PREFIX)
+            .is_some_and(|version| version.starts_with(|first: char| first.is_ascii_digit()));
         if is_version && path != current && path.is_dir() {
             fs::remove_dir_all(&path)?;
         }

@@ -29,7 +29,10 @@ impl Asking {
             u32::try_from(key.0.len() + key.1.len() + 4 * vector.len() + 64).unwrap_or(u32::MAX)
         };
         Self {
-            known: Cache::builder().max_capacity(QUERY_VECTORS_BYTES_MAX).weigher(bytes).build(),
+            known: Cache::builder()
+                .max_capacity(QUERY_VECTORS_BYTES_MAX)
+                .weigher(bytes)
+                .build(),
             at_once: Arc::new(Semaphore::new(QUERIES_EMBEDDED_AT_ONCE_MAX)),
             timeout,
         }
@@ -70,5 +73,9 @@ async fn embed(shelf: &Shelf, text: String) -> Result<Arc<[f32]>, EmbedError> {
     let vectors = shelf.embedder.embed(Purpose::Query, &[text]).await?;
     let vector = vectors.into_iter().next().unwrap_or_default();
     let is_sound = vector.len() == shelf.space.dimensions() && vector.iter().all(|value| value.is_finite());
-    if is_sound { Ok(vector.into()) } else { Err(EmbedError::Broken("its vector is of another form".to_owned())) }
+    if is_sound {
+        Ok(vector.into())
+    } else {
+        Err(EmbedError::Broken("its vector is of another form".to_owned()))
+    }
 }

@@ -28,7 +28,11 @@ impl Backlog {
 
     /// Everything will be looked at again, from the first change on.
     pub(super) fn begin_anew(&mut self) {
-        *self = Self { most: self.most, taken: self.taken, ..Self::default() };
+        *self = Self {
+            most: self.most,
+            taken: self.taken,
+            ..Self::default()
+        };
     }
 
     /// The listing waits from this change on.
@@ -48,7 +52,9 @@ impl Backlog {
 
     /// Takes the newest, at most so many. Each must be given back or be done.
     pub(super) fn take(&mut self, most: usize) -> Vec<(u64, u64)> {
-        let taken: Vec<_> = std::iter::from_fn(|| self.waiting.pop_last()).take(most).collect();
+        let taken: Vec<_> = std::iter::from_fn(|| self.waiting.pop_last())
+            .take(most)
+            .collect();
         self.taken += taken.len();
         taken
     }

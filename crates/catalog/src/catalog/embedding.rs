@@ -10,7 +10,7 @@ use crate::embedder::{EmbedError, Purpose};
 use crate::error::CatalogError;
 use crate::limits::{CHANGES_AT_ONCE_MAX, EMBEDDED_AT_ONCE_MAX};
 use crate::text::TextView;
-use crate::vectors::{NewVector, TextHash};
+use crate::vectors::{NewVector, PROBES, TextHash};
 
 /// Why embedding stops for a while.
 #[derive(Debug, thiserror::Error)]
@@ -72,10 +72,15 @@ impl Catalog {
         if due.is_empty() {
             return Ok(());
         }
+        self.centre(shelf).await?;
         let texts: Vec<String> = due.iter().map(|due| due.text.clone()).collect();
         let vectors = shelf.embedder.embed(Purpose::Passage, &texts).await?;
         check(shelf, &vectors, due.len())?;
-        let new = |(due, vector): (Due, Vec<f32>)| NewVector { number: due.number, hash: due.hash, vector };
+        let new = |(due, vector): (Due, Vec<f32>)| NewVector {
+            number: due.number,
+            hash: due.hash,
+            vector,
+        };
         let new: Vec<NewVector> = due.into_iter().zip(vectors).map(new).collect();
         let (text, shelf) = (Arc::clone(&self.text), Arc::clone(shelf));
         blocking(move || {
@@ -90,18 +95,44 @@ impl Catalog {
         Ok(())
     }
 
+    /// Finds out where the embedder's vectors lie, before the first of them is kept.
+    async fn centre(&self, shelf: &Arc<Shelf>) -> Result<(), Stopped> {
+        if shelf.space.is_centred() || !shelf.space.is_empty() {
+            return Ok(());
+        }
+        let mut vectors = Vec::with_capacity(PROBES.len());
+        for probes in PROBES.chunks(shelf.embedder.batch_max().max(1)) {
+            let texts: Vec<String> = probes.iter().map(|probe| (*probe).to_owned()).collect();
+            vectors.extend(shelf.embedder.embed(Purpose::Passage, &texts).await?);
+        }
+        check(shelf, &vectors, PROBES.len())?;
+        let shelf = Arc::clone(shelf);
+        blocking(move || shelf.space.centre(&vectors)).await??;
+        Ok(())
+    }
+
     /// Reads changes again that nobody looked at, or that there was no room for.
     async fn look_again(&self, shelf: &Arc<Shelf>, from: u64, to: u64) -> Result<(), Stopped> {
-        let changes = self.source.changes(from, CHANGES_AT_ONCE_MAX).await.map_err(CatalogError::from)?;
+        let changes = self
+            .source
+            .changes(from, CHANGES_AT_ONCE_MAX)
+            .await
+            .map_err(CatalogError::from)?;
         let is_last = changes.len() < CHANGES_AT_ONCE_MAX;
-        let upto = changes.last().map_or(to, |change| if is_last { to } else { change.seq });
+        let upto = changes
+            .last()
+            .map_or(to, |change| if is_last { to } else { change.seq });
         let shelf = Arc::clone(shelf);
         blocking(move || {
             // Changes after the gap are the follower's.
-            let within = changes.iter().take_while(|change| change.seq <= to).cloned().collect::<Vec<_>>();
+            let within = changes
+                .iter()
+                .take_while(|change| change.seq <= to)
+                .cloned()
+                .collect::<Vec<_>>();
             // First: what there is no room for widens the gap again.
             shelf.backlog().narrow(upto);
-            shelf.consider(&read(&within))
+            shelf.consider(&read(&within), None)
         })
         .await??;
         Ok(())
@@ -174,7 +205,11 @@ fn due(view: &TextView, shelf: &Shelf, numbers: &[u64]) -> Vec<Due> {
         let text = passage(&entry);
         let hash = passage_hash(&text);
         if shelf.space.hash(*number) != Some(hash) {
-            due.push(Due { number: *number, hash, text });
+            due.push(Due {
+                number: *number,
+                hash,
+                text,
+            });
         }
     }
     due
@@ -188,7 +223,10 @@ fn check(shelf: &Shelf, vectors: &[Vec<f32>], texts: usize) -> Result<(), EmbedE
     }
     match vectors.iter().find(|vector| vector.len() != dimensions) {
         Some(vector) => {
-            let sentence = format!("a vector of {} dimensions, {dimensions} were expected", vector.len());
+            let sentence = format!(
+                "a vector of {} dimensions, {dimensions} were expected",
+                vector.len()
+            );
             Err(EmbedError::Broken(sentence))
         }
         None => Ok(()),

@@ -33,6 +33,9 @@ pub(super) struct Finder {
     made: AtomicU64,
 }
 
+/// A space and the query's vector in it.
+pub(super) type Asked = (Arc<Shelf>, Arc<[f32]>);
+
 /// One search, all that can be waited for being there.
 #[derive(Debug)]
 pub(super) struct Job {
@@ -42,7 +45,7 @@ pub(super) struct Job {
     /// What was shown last.
     pub place: Option<Place>,
     /// The query's vectors; none where there is no list by meaning.
-    pub meaning: Option<Vec<(Arc<Shelf>, Arc<[f32]>)>>,
+    pub meaning: Option<Vec<Asked>>,
     pub now: Timestamp,
 }
 
@@ -54,7 +57,9 @@ struct Snapshot {
 
 impl Snapshot {
     fn admits(&self, number: u64) -> bool {
-        self.admitted.as_ref().is_none_or(|admitted| admitted.contains(number))
+        self.admitted
+            .as_ref()
+            .is_none_or(|admitted| admitted.contains(number))
     }
 }
 
@@ -79,7 +84,11 @@ impl Finder {
     pub(super) fn find(&self, job: &Job) -> Result<Found, SearchError> {
         let view = self.text.view();
         let (filter, trust) = (&job.query.filter, self.trust.as_ref());
-        let facets = job.query.facets.then(|| view.facets(filter, trust, job.now)).transpose()?;
+        let facets = job
+            .query
+            .facets
+            .then(|| view.facets(filter, trust, job.now))
+            .transpose()?;
         let mut found = if job.query.text.is_empty() {
             self.browse(job, &view)?
         } else {
@@ -98,9 +107,18 @@ impl Finder {
         };
         let limit = usize::try_from(job.query.limit).unwrap_or(usize::MAX);
         // One more tells whether there is another page.
-        let rows = view.browse(&job.query.filter, self.trust.as_ref(), job.now, after, limit.saturating_add(1))?;
+        let rows = view.browse(
+            &job.query.filter,
+            self.trust.as_ref(),
+            job.now,
+            after,
+            limit.saturating_add(1),
+        )?;
         let last = rows.get(limit).and_then(|_| rows.get(limit - 1));
-        let place = last.map(|row| Place::Browsed { trust: row.trust, id: row.id.clone() });
+        let place = last.map(|row| Place::Browsed {
+            trust: row.trust,
+            id: row.id.clone(),
+        });
         let explain = job.query.explain.then(|| self.explanation(0.0));
         let item = |(number, trust_score)| {
             Some(FoundItem {
@@ -131,7 +149,10 @@ impl Finder {
             {
                 offset += 1;
                 // What went, or no longer passes, since the list was made is left out.
-                let entry = snapshot.admits(listed.number).then(|| snapshot.view.entry(listed.number)).flatten();
+                let entry = snapshot
+                    .admits(listed.number)
+                    .then(|| snapshot.view.entry(listed.number))
+                    .flatten();
                 if let Some(entry) = entry {
                     let explain = || self.explain(job, snapshot, listed, reasons.as_ref());
                     let explain = job.query.explain.then(explain);
@@ -147,12 +168,23 @@ impl Finder {
             reasons = why.or(reasons);
         }
         let has_more = offset < list.items.len() || (list.is_cut && list.level < LIST_LEVEL_MAX);
-        let next_cursor = last.filter(|_| has_more).and_then(|last| self.next(job, &list, offset, &last));
-        let degraded = if list.is_degraded { vec!["semantic"] } else { Vec::new() };
+        let next_cursor = last
+            .filter(|_| has_more)
+            .and_then(|last| self.next(job, &list, offset, &last));
+        let degraded = if list.is_degraded {
+            vec!["semantic"]
+        } else {
+            Vec::new()
+        };
         if next_cursor.is_some() {
             self.kept.keep(list);
         }
-        Ok(Found { items, next_cursor, degraded, facets: None })
+        Ok(Found {
+            items,
+            next_cursor,
+            degraded,
+            facets: None,
+        })
     }
 
     fn next(&self, job: &Job, list: &ResultList, offset: usize, last: &Listed) -> Option<String> {
@@ -172,7 +204,14 @@ impl Finder {
         job: &Job,
         snapshot: &Snapshot,
     ) -> Result<(Arc<ResultList>, usize, Option<Reasons>), CatalogError> {
-        let Some(Place::Listed { list, level, offset, score, id }) = &job.place else {
+        let Some(Place::Listed {
+            list,
+            level,
+            offset,
+            score,
+            id,
+        }) = &job.place
+        else {
             let (list, reasons) = self.list(job, snapshot, 0)?;
             return Ok((Arc::new(list), 0, reasons));
         };
@@ -197,15 +236,28 @@ impl Finder {
         level: u8,
     ) -> Result<(ResultList, Option<Reasons>), CatalogError> {
         let Job { query, now, .. } = job;
-        let depth = self.depth.saturating_mul(4_usize.pow(u32::from(level))).min(LEG_DEPTH_MAX);
+        let depth = self
+            .depth
+            .saturating_mul(4_usize.pow(u32::from(level)))
+            .min(LEG_DEPTH_MAX);
         let trust = self.trust.as_ref();
-        let text = snapshot.view.search(&query.text, &query.filter, trust, *now, depth)?;
+        let text = snapshot
+            .view
+            .search(&query.text, &query.filter, trust, *now, depth)?;
         let asked = job.meaning.as_deref().unwrap_or_default();
-        let spaces: Vec<_> = asked.iter().map(|(shelf, vector)| (&shelf.space, vector.as_ref())).collect();
+        let spaces: Vec<_> = asked
+            .iter()
+            .map(|(shelf, vector)| (&shelf.space, vector.as_ref()))
+            .collect();
         let mut meanings = ranking::meanings(&text, &spaces, snapshot.admitted.as_ref(), depth);
-        let is_cut = text.hits.len() >= depth || meanings.iter().any(|meaning| meaning.nearest.len() >= depth);
+        let is_cut =
+            text.hits.len() >= depth || meanings.iter().any(|meaning| meaning.nearest.len() >= depth);
         let mut numbers: Vec<u64> = text.hits.iter().map(|hit| hit.number).collect();
-        numbers.extend(meanings.iter().flat_map(|meaning| meaning.nearest.iter().map(|near| near.number)));
+        numbers.extend(
+            meanings
+                .iter()
+                .flat_map(|meaning| meaning.nearest.iter().map(|near| near.number)),
+        );
         numbers.sort_unstable();
         numbers.dedup();
         let named = snapshot.view.named(&numbers, trust)?;
@@ -243,11 +295,19 @@ impl Finder {
     }
 
     fn explain(&self, job: &Job, snapshot: &Snapshot, listed: &Listed, reasons: Option<&Reasons>) -> Explain {
-        let matched = snapshot.view.explain(listed.number, &job.query.text).unwrap_or_default();
-        let matched = matched.into_iter().map(|found| ExplainMatch { field: found.field, terms: found.terms });
+        let matched = snapshot
+            .view
+            .explain(listed.number, &job.query.text)
+            .unwrap_or_default();
+        let matched = matched.into_iter().map(|found| ExplainMatch {
+            field: found.field,
+            terms: found.terms,
+        });
         Explain {
             text: reasons.and_then(|reasons| reasons.text(listed.number)),
-            cosines: reasons.map(|reasons| reasons.cosines(listed.number)).unwrap_or_default(),
+            cosines: reasons
+                .map(|reasons| reasons.cosines(listed.number))
+                .unwrap_or_default(),
             matched: matched.collect(),
             ..self.explanation(listed.rrf)
         }
@@ -255,7 +315,12 @@ impl Finder {
 
     fn explanation(&self, rrf: f64) -> Explain {
         let Fusion { k, trust_weight } = self.fusion;
-        Explain { rrf, k, trust_weight, ..Explain::default() }
+        Explain {
+            rrf,
+            k,
+            trust_weight,
+            ..Explain::default()
+        }
     }
 }
 

@@ -96,7 +96,12 @@ impl Catalog {
         self.latest.store(latest, Ordering::Release);
         let applied = self.text.applied();
         if self.standing.is_lost(applied, latest, complete_from) {
-            tracing::info!(applied, latest, complete_from, "The index of listings is built anew");
+            tracing::info!(
+                applied,
+                latest,
+                complete_from,
+                "The index of listings is built anew"
+            );
             self.is_caught_up.store(false, Ordering::Release);
             let (text, shelves) = (Arc::clone(&self.text), self.all_shelves());
             blocking(move || {
@@ -107,6 +112,14 @@ impl Catalog {
             self.standing.begin(latest)?;
         } else if applied == 0 && !self.is_caught_up() {
             self.standing.begin(latest)?;
+        }
+        if !self.is_caught_up() {
+            // What was deleted since they settled, the source may have forgotten.
+            let behind = self
+                .shelves
+                .iter()
+                .filter(|shelf| shelf.space.settled() < complete_from);
+            behind.for_each(|shelf| shelf.may_hold_gone.store(true, Ordering::Release));
         }
         Ok(())
     }
@@ -134,14 +147,19 @@ impl Catalog {
         blocking(move || {
             text.apply(&changes)?;
             let read = read(&changes);
-            shelves.iter().for_each(|shelf| tell(shelf, &read));
+            for shelf in &shelves {
+                tell(shelf, &read);
+            }
             Ok(())
         })
         .await?
     }
 
     fn all_shelves(&self) -> Vec<Arc<Shelf>> {
-        let former = self.former.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let former = self
+            .former
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         self.shelves.iter().chain(former.iter()).cloned().collect()
     }
 }
@@ -158,12 +176,9 @@ pub(super) fn read(changes: &[Change]) -> Vec<Read> {
 }
 
 fn tell(shelf: &Shelf, changes: &[Read]) {
-    if let Err(error) = shelf.consider(changes) {
-        // The index does not wait: what is gone is not found by it, and the next start looks again.
+    if let Err(error) = shelf.consider(changes, changes.last().map(|change| change.seq)) {
+        // The index does not wait: what is gone is not found by it.
         tracing::warn!(%error, embedder = shelf.space.id(), "Vectors of listings that are gone cannot be deleted");
-    }
-    if let Some(last) = changes.last() {
-        shelf.passed(last.seq);
     }
 }
 

@@ -43,7 +43,10 @@ impl ResultList {
     /// Puts behind its end what a deeper search found, without what is in it already: what was shown keeps its place.
     pub(super) fn deepen(&mut self, deeper: Self) {
         let known: HashSet<u64> = self.items.iter().map(|item| item.number).collect();
-        let new = deeper.items.into_iter().filter(|item| !known.contains(&item.number));
+        let new = deeper
+            .items
+            .into_iter()
+            .filter(|item| !known.contains(&item.number));
         self.items.extend(new);
         self.level = deeper.level;
         self.is_cut = deeper.is_cut;
@@ -75,10 +78,16 @@ pub(super) fn fuse(
     named: &HashMap<u64, Named>,
 ) -> Vec<Listed> {
     let of = |numbers: &[u64]| -> Vec<&str> {
-        numbers.iter().filter_map(|number| named.get(number)).map(|named| named.id.as_str()).collect()
+        numbers
+            .iter()
+            .filter_map(|number| named.get(number))
+            .map(|named| named.id.as_str())
+            .collect()
     };
-    let numbers: HashMap<&str, (u64, f64)> =
-        named.iter().map(|(number, named)| (named.id.as_str(), (*number, named.trust))).collect();
+    let numbers: HashMap<&str, (u64, f64)> = named
+        .iter()
+        .map(|(number, named)| (named.id.as_str(), (*number, named.trust)))
+        .collect();
     let trust = |id: &str| numbers.get(id).map_or(0.0, |(_, trust)| *trust);
     let (fts, semantic) = (of(&lists.fts), of(&lists.semantic));
     let fused = fusion.fuse(Some(&fts), has_meaning.then_some(semantic.as_slice()), trust);
@@ -108,13 +117,23 @@ impl Reasons {
     pub(super) fn of<'a>(text: &TextHits, meanings: impl Iterator<Item = (&'a str, &'a Meaning)>) -> Self {
         let mut reasons = Self::default();
         for hit in &text.hits {
-            let reason = ExplainText { score: hit.score, coverage: hit.coverage, exact: hit.exact };
+            let reason = ExplainText {
+                score: hit.score,
+                coverage: hit.coverage,
+                exact: hit.exact,
+            };
             reasons.text.insert(hit.number, reason);
         }
         for (embedder, meaning) in meanings {
             let nearest = meaning.nearest.iter().map(|near| (near.number, near.score));
-            for (number, cosine) in nearest.chain(meaning.others.iter().map(|(number, cosine)| (*number, *cosine))) {
-                reasons.cosines.entry(number).or_default().insert(embedder.to_owned(), cosine);
+            for (number, cosine) in
+                nearest.chain(meaning.others.iter().map(|(number, cosine)| (*number, *cosine)))
+            {
+                reasons
+                    .cosines
+                    .entry(number)
+                    .or_default()
+                    .insert(embedder.to_owned(), cosine);
             }
         }
         reasons

@@ -13,7 +13,9 @@ const VERSION: &[u8] = b"aip passage, 1";
 /// so far. Prices and numbers say nothing to them.
 pub fn passage(entry: &Entry) -> String {
     let label = |text: &Option<String>| text.clone().into_iter();
-    let words = label(&entry.brand).chain(label(&entry.category)).chain(entry.tags.iter().cloned());
+    let words = label(&entry.brand)
+        .chain(label(&entry.category))
+        .chain(entry.tags.iter().cloned());
     let words: Vec<String> = words.chain(attributes(entry)).collect();
     let parts = [entry.name.clone(), words.join(", "), entry.description.clone()];
     let mut text = parts.join("\n");
@@ -22,9 +24,14 @@ pub fn passage(entry: &Entry) -> String {
 }
 
 fn attributes(entry: &Entry) -> impl Iterator<Item = String> {
-    let others = entry.attributes.iter().filter(|(name, _)| !["brand", "category"].contains(&name.as_str()));
+    let others = entry
+        .attributes
+        .iter()
+        .filter(|(name, _)| !["brand", "category"].contains(&name.as_str()));
     let words = others.filter_map(|(name, value)| match value {
-        AttributeValue::Text(text) if text.len() <= PASSAGE_ATTRIBUTE_BYTES_MAX => Some(format!("{name} {text}")),
+        AttributeValue::Text(text) if text.len() <= PASSAGE_ATTRIBUTE_BYTES_MAX => {
+            Some(format!("{name} {text}"))
+        }
         _ => None,
     });
     words.take(PASSAGE_ATTRIBUTES_MAX)
@@ -32,6 +39,10 @@ fn attributes(entry: &Entry) -> impl Iterator<Item = String> {
 
 /// What tells whether a text was embedded.
 pub fn passage_hash(text: &str) -> TextHash {
-    let digest: [u8; 32] = Sha256::new().chain_update(VERSION).chain_update(text).finalize().into();
+    let digest: [u8; 32] = Sha256::new()
+        .chain_update(VERSION)
+        .chain_update(text)
+        .finalize()
+        .into();
     digest.first_chunk().copied().unwrap_or_default()
 }

@@ -58,23 +58,28 @@ impl Shelf {
         self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at changes that the full-text index holds: what is gone goes here, what reads differently waits.
-    pub(super) fn consider(&self, changes: &[Read]) -> Result<(), CatalogError> {
-        let gone: Vec<u64> =
-            changes.iter().filter(|change| change.hash.is_none()).map(|change| change.number).collect();
-        self.space.remove(&gone)?;
+    /// Looks at changes that the full-text index holds: what is gone goes here, what reads differently waits. They are all
+    /// changes up to `passed`, where that is said.
+    pub(super) fn consider(&self, changes: &[Read], passed: Option<u64>) -> Result<(), CatalogError> {
+        let gone = changes.iter().filter(|change| change.hash.is_none());
+        let removed = self
+            .space
+            .remove(&gone.map(|change| change.number).collect::<Vec<_>>());
+        if removed.is_err() {
+            self.may_hold_gone.store(true, Ordering::Release);
+        }
         let is_new = |change: &&Read| change.hash.is_some() && change.hash != self.space.hash(change.number);
         let waiting: Vec<&Read> = changes.iter().filter(is_new).collect();
         let mut backlog = self.backlog();
-        waiting.iter().for_each(|change| backlog.push(change.seq, change.number));
+        for change in waiting {
+            backlog.push(change.seq, change.number);
+        }
+        if let Some(seq) = passed {
+            backlog.passed(seq);
+        }
         drop(backlog);
         self.awake.notify_one();
-        Ok(())
-    }
-
-    /// Every change up to this one was looked at.
-    pub(super) fn passed(&self, seq: u64) {
-        self.backlog().passed(seq);
+        removed
     }
 
     /// Forgets how far it had come; the vectors stay, and those whose text is unchanged are good.
@@ -121,7 +126,8 @@ impl Shelf {
     pub(super) fn failed(&self, now: Timestamp) {
         if self.failures.fetch_add(1, Ordering::AcqRel) + 1 >= EMBEDDER_FAILURES_MAX {
             let rest = i64::try_from(EMBEDDER_REST_SECS * 1_000).unwrap_or(i64::MAX);
-            self.rests_until.store(now.unix_millis().saturating_add(rest), Ordering::Release);
+            self.rests_until
+                .store(now.unix_millis().saturating_add(rest), Ordering::Release);
         }
     }
 }

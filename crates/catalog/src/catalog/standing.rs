@@ -18,7 +18,10 @@ impl Standing {
         // What cannot be read is not known: then the index may begin anew once more than it must.
         let text = file.as_ref().and_then(|file| fs::read_to_string(file).ok());
         let begun_at = text.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
-        Self { file, begun_at: AtomicU64::new(begun_at) }
+        Self {
+            file,
+            begun_at: AtomicU64::new(begun_at),
+        }
     }
 
     /// Whether an index that holds the changes up to `applied` lacks some that the source no longer tells: deletions before

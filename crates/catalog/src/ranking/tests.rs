@@ -1,16 +1,35 @@
 use super::*;
 
 fn hit(number: u64, score: f64, coverage: f64) -> TextHit {
-    TextHit { number, id: format!("lst_{number}"), score, coverage, exact: false }
+    TextHit {
+        number,
+        id: format!("lst_{number}"),
+        score,
+        coverage,
+        exact: false,
+    }
 }
 
 fn text(hits: Vec<TextHit>, coverage: f64) -> TextHits {
-    TextHits { hits, coverage, ..TextHits::default() }
+    TextHits {
+        hits,
+        coverage,
+        ..TextHits::default()
+    }
 }
 
 fn near(list: &[(u64, f32)]) -> Meaning {
-    let nearest = list.iter().map(|(number, score)| Near { number: *number, score: *score }).collect();
-    Meaning { nearest, others: HashMap::new() }
+    let nearest = list
+        .iter()
+        .map(|(number, score)| Near {
+            number: *number,
+            score: *score,
+        })
+        .collect();
+    Meaning {
+        nearest,
+        others: HashMap::new(),
+    }
 }
 
 #[test]
@@ -50,7 +69,10 @@ fn a_chance_hit_that_meaning_agrees_with_stays() {
 
 #[test]
 fn a_code_with_a_slip_goes_by_text() {
-    let found = TextHits { code_share: 1.0, ..text(vec![hit(1, 2.0, 0.4), hit(2, 1.9, 0.3)], 0.4) };
+    let found = TextHits {
+        code_share: 1.0,
+        ..text(vec![hit(1, 2.0, 0.4), hit(2, 1.9, 0.3)], 0.4)
+    };
     let mut meaning = near(&[(3, 0.9), (4, 0.8)]);
     meaning.others = HashMap::from([(1, 0.2), (2, 0.3)]);
     let lists = lists(&found, &[meaning]);
@@ -66,19 +88,31 @@ fn what_has_no_vector_yet_is_found_by_text() {
 
 #[test]
 fn nothing_found_is_left_out_of_both_lists() {
-    let found = text(vec![hit(1, 3.0, 0.5), hit(2, 2.9, 0.5), hit(3, 2.8, 0.5), hit(4, 0.2, 0.1)], 0.5);
+    let found = text(
+        vec![
+            hit(1, 3.0, 0.5),
+            hit(2, 2.9, 0.5),
+            hit(3, 2.8, 0.5),
+            hit(4, 0.2, 0.1),
+        ],
+        0.5,
+    );
     let mut meaning = near(&[(9, 1.0), (8, 0.9), (3, 0.5), (7, 0.1)]);
     meaning.others = HashMap::from([(4, 0.05)]);
     let lists = lists(&found, &[meaning]);
     for number in [1, 2, 3, 4, 7, 8, 9] {
-        assert!(lists.fts.contains(&number) || lists.semantic.contains(&number), "{number} in {lists:?}");
+        assert!(
+            lists.fts.contains(&number) || lists.semantic.contains(&number),
+            "{number} in {lists:?}"
+        );
     }
 }
 
 #[test]
 fn the_space_whose_first_stands_out_is_believed_more() {
     let crowd = |first: u64| -> Vec<(u64, f32)> {
-        let rest = (100..120).map(|number| (number, 0.88 - f32::from(u8::try_from(number).unwrap()) / 1000.0));
+        let rest =
+            (100..120).map(|number| (number, 0.88 - f32::from(u8::try_from(number).unwrap()) / 1000.0));
         std::iter::once((first, 0.8)).chain(rest).collect()
     };
     let mut unsure = near(&crowd(1));

@@ -15,7 +15,10 @@ use std::collections::BTreeSet;
 
 use unicode_normalization::UnicodeNormalization;
 
-use crate::limits::{TEXT_LETTERS_MAX, TEXT_LISTING_BYTES_MAX, TEXT_LISTING_PARTS_MAX, TEXT_QUERY_BYTES_MAX, TEXT_QUERY_PARTS_MAX};
+use crate::limits::{
+    TEXT_LETTERS_MAX, TEXT_LISTING_BYTES_MAX, TEXT_LISTING_PARTS_MAX, TEXT_QUERY_BYTES_MAX,
+    TEXT_QUERY_PARTS_MAX,
+};
 
 pub(super) use self::asked::{Asked, Code, Unit, asked};
 pub(super) use self::language::{Language, detect, primary};
@@ -41,11 +44,17 @@ impl Terms {
     /// Adds a text in this language (primary subtag).
     pub(super) fn add(&mut self, text: &str, lang: Option<&str>) {
         let language = language::or_english(lang);
-        let parts = parts(text, TEXT_LISTING_BYTES_MAX, TEXT_LISTING_PARTS_MAX, TEXT_LETTERS_MAX);
+        let parts = parts(
+            text,
+            TEXT_LISTING_BYTES_MAX,
+            TEXT_LISTING_PARTS_MAX,
+            TEXT_LETTERS_MAX,
+        );
         for part in &parts {
             self.add_part(part, language);
         }
-        self.words.extend(codes::decimals(&parts).into_iter().map(|number| number.code));
+        self.words
+            .extend(codes::decimals(&parts).into_iter().map(|number| number.code));
         let joined = codes::joined(&parts, codes::PARTS_OF_LISTING);
         let mut codes: BTreeSet<String> = joined.into_iter().map(|joined| joined.code).collect();
         codes.extend(codes::whole_chunks(&parts).into_iter().map(|joined| joined.code));
@@ -63,7 +72,8 @@ impl Terms {
             return;
         }
         self.words.push(stem(&part.text, language));
-        self.words.extend(part.humps.iter().map(|hump| stem(hump, language)));
+        self.words
+            .extend(part.humps.iter().map(|hump| stem(hump, language)));
         self.forms.push(part.folded.clone());
     }
 }
@@ -78,13 +88,18 @@ pub(super) fn name_key(text: &str) -> String {
 
 /// What a filter compares: NFKC, lower case, blanks at the ends and in rows taken away.
 pub(super) fn label(text: &str) -> String {
-    let text: String = cut(text, TEXT_QUERY_BYTES_MAX).nfkc().flat_map(char::to_lowercase).collect();
+    let text: String = cut(text, TEXT_QUERY_BYTES_MAX)
+        .nfkc()
+        .flat_map(char::to_lowercase)
+        .collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The beginning of a text, at most so many bytes.
 fn cut(text: &str, bytes_max: usize) -> &str {
-    let end = (0..=bytes_max.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    let end = (0..=bytes_max.min(text.len()))
+        .rev()
+        .find(|end| text.is_char_boundary(*end));
     end.and_then(|end| text.get(..end)).unwrap_or_default()
 }
 

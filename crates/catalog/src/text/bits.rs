@@ -9,7 +9,9 @@ pub(super) struct Bits {
 impl Bits {
     /// None of so many documents.
     pub(super) fn none(documents: u32) -> Self {
-        Self { words: vec![0; documents.div_ceil(64) as usize] }
+        Self {
+            words: vec![0; documents.div_ceil(64) as usize],
+        }
     }
 
     /// All of them.
@@ -29,7 +31,9 @@ impl Bits {
 
     #[inline]
     pub(super) fn contains(&self, document: u32) -> bool {
-        self.words.get(document as usize / 64).is_some_and(|word| word >> (document % 64) & 1 == 1)
+        self.words
+            .get(document as usize / 64)
+            .is_some_and(|word| word >> (document % 64) & 1 == 1)
     }
 
     /// Keeps what the other holds too.

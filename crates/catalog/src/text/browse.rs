@@ -50,13 +50,21 @@ fn of_segment(
     limit: usize,
 ) -> tantivy::Result<Vec<Browsed>> {
     let columns = segment.fast_fields();
-    let (Some(ids), Some(agents)) = (columns.str(column::ID)?, columns.str(column::AGENT)?) else { return Ok(Vec::new()) };
-    let Some(numbers) = columns.column_opt::<u64>(column::NUMBER)? else { return Ok(Vec::new()) };
-    let after = after.map(|(trust, id)| Ok::<_, tantivy::TantivyError>((trust.to_bits(), first_after(&ids, id)?))).transpose()?;
+    let (Some(ids), Some(agents)) = (columns.str(column::ID)?, columns.str(column::AGENT)?) else {
+        return Ok(Vec::new());
+    };
+    let Some(numbers) = columns.column_opt::<u64>(column::NUMBER)? else {
+        return Ok(Vec::new());
+    };
+    let after = after
+        .map(|(trust, id)| Ok::<_, tantivy::TantivyError>((trust.to_bits(), first_after(&ids, id)?)))
+        .transpose()?;
     let mut trusted = Trusted::new(&agents, trust);
     let mut best: BinaryHeap<Reverse<Place>> = BinaryHeap::new();
     let mut take = |document: DocId| {
-        let Some(ord) = ids.ords().first(document) else { return };
+        let Some(ord) = ids.ords().first(document) else {
+            return;
+        };
         let score = trusted.score(document).to_bits();
         let is_after = after.is_none_or(|(least, first)| score < least || (score == least && ord >= first));
         if is_after {
@@ -82,7 +90,11 @@ fn named(
     for Reverse((score, Reverse(ord), document)) in best {
         let mut id = String::new();
         if let (true, Some(number)) = (ids.ord_to_str(ord, &mut id)?, number(document)) {
-            browsed.push(Browsed { number, id, trust: f64::from_bits(score) });
+            browsed.push(Browsed {
+                number,
+                id,
+                trust: f64::from_bits(score),
+            });
         }
     }
     Ok(browsed)

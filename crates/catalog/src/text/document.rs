@@ -26,18 +26,29 @@ pub(super) fn document(fields: &Fields, entry: &Entry) -> Result<TantivyDocument
     add_labels(fields, entry, lang.as_deref(), &mut document);
     document.add_u64(fields.number, entry.number);
     document.add_text(fields.id, &entry.id);
-    if let Some(price) = entry.price_text.as_deref().and_then(|price| Price::parse(price).ok()) {
+    if let Some(price) = entry
+        .price_text
+        .as_deref()
+        .and_then(|price| Price::parse(price).ok())
+    {
         document.add_u64(fields.price, price.units());
     }
     document.add_i64(fields.updated_at, entry.updated_at.unix_millis());
-    document.add_i64(fields.expires_at, entry.expires_at.map_or(NEVER, Timestamp::unix_millis));
+    document.add_i64(
+        fields.expires_at,
+        entry.expires_at.map_or(NEVER, Timestamp::unix_millis),
+    );
     document.add_bytes(fields.entry, &serde_json::to_vec(&Stored::of(entry))?);
     Ok(document)
 }
 
 /// The language that the listing says, else the one its text is in.
 pub(super) fn language(entry: &Entry) -> Option<String> {
-    let said = entry.lang.as_deref().map(analysis::primary).filter(|lang| !lang.is_empty());
+    let said = entry
+        .lang
+        .as_deref()
+        .map(analysis::primary)
+        .filter(|lang| !lang.is_empty());
     said.or_else(|| analysis::detect(&format!("{}\n{}", entry.name, entry.description)).map(str::to_owned))
 }
 
@@ -53,11 +64,22 @@ pub(super) const fn availability(is_available: bool) -> &'static str {
 
 /// The texts of a listing that words are looked for in, each with the name it is explained by.
 pub(super) fn texts(entry: &Entry) -> Vec<(&'static str, String)> {
-    let mut texts = vec![("name", entry.name.clone()), ("description", entry.description.clone())];
+    let mut texts = vec![
+        ("name", entry.name.clone()),
+        ("description", entry.description.clone()),
+    ];
     texts.extend(entry.tags.iter().map(|tag| ("tags", tag.clone())));
-    texts.extend(entry.category.iter().map(|category| ("category", category.clone())));
+    texts.extend(
+        entry
+            .category
+            .iter()
+            .map(|category| ("category", category.clone())),
+    );
     texts.extend(entry.brand.iter().map(|brand| ("brand", brand.clone())));
-    let others = entry.attributes.iter().filter(|(key, _)| !matches!(key.as_str(), "category" | "brand"));
+    let others = entry
+        .attributes
+        .iter()
+        .filter(|(key, _)| !matches!(key.as_str(), "category" | "brand"));
     texts.extend(others.filter_map(|(key, value)| {
         let text = match value {
             AttributeValue::Text(text) => text.clone(),
@@ -136,12 +158,18 @@ struct Stored {
     expires_at: Option<i128>,
 }
 
-const KINDS: [(u8, ListingKind); 3] =
-    [(0, ListingKind::Capability), (1, ListingKind::Product), (2, ListingKind::Concept)];
+const KINDS: [(u8, ListingKind); 3] = [
+    (0, ListingKind::Capability),
+    (1, ListingKind::Product),
+    (2, ListingKind::Concept),
+];
 
 impl Stored {
     fn of(entry: &Entry) -> Self {
-        let kind = KINDS.iter().find(|(_, kind)| *kind == entry.kind).map_or(0, |(number, _)| *number);
+        let kind = KINDS
+            .iter()
+            .find(|(_, kind)| *kind == entry.kind)
+            .map_or(0, |(number, _)| *number);
         Self {
             id: entry.id.clone(),
             number: entry.number,

@@ -7,7 +7,7 @@ use tantivy::query::FuzzyTermQuery;
 use tantivy::schema::Field;
 use tantivy::{Searcher, Term};
 
-use crate::limits::{TEXT_GUESSES_MAX, TEXT_GUESS_STEPS_MAX};
+use crate::limits::{TEXT_GUESS_STEPS_MAX, TEXT_GUESSES_MAX};
 
 /// Words of one query that are guessed at.
 pub(super) const UNITS_MAX: usize = 8;
@@ -31,15 +31,24 @@ pub(super) struct Expansion {
 type Found = BTreeMap<String, (Vec<Option<TermInfo>>, u64)>;
 
 /// The words that are the likeliest, at most [`TEXT_GUESSES_MAX`] of them; slips only where asked for.
-pub(super) fn guesses(searcher: &Searcher, forms: Field, typed: &str, with_slips: bool) -> tantivy::Result<Vec<Expansion>> {
+pub(super) fn guesses(
+    searcher: &Searcher,
+    forms: Field,
+    typed: &str,
+    with_slips: bool,
+) -> tantivy::Result<Vec<Expansion>> {
     let letters = typed.chars().count();
     let mut all = Vec::new();
     if letters >= PREFIX_LETTERS_MIN {
-        all.extend(ranked(begun(searcher, forms, typed)?, true, |word| share_of_prefix(letters, word)));
+        all.extend(ranked(begun(searcher, forms, typed)?, true, |word| {
+            share_of_prefix(letters, word)
+        }));
     }
     if with_slips && letters >= SLIP_LETTERS_MIN {
         let slips = if letters >= SLIPS_LETTERS_MIN { 2 } else { 1 };
-        all.extend(ranked(slipped(searcher, forms, typed, slips)?, false, |word| share_of_slip(typed, word)));
+        all.extend(ranked(slipped(searcher, forms, typed, slips)?, false, |word| {
+            share_of_slip(typed, word)
+        }));
     }
     Ok(all)
 }
@@ -50,11 +59,22 @@ fn ranked(found: Found, is_prefix: bool, share: impl Fn(&str) -> f64) -> Vec<Exp
         .into_iter()
         .map(|(word, (infos, documents))| {
             let share = share(&word);
-            (word, Expansion { infos, documents, is_prefix, share })
+            (
+                word,
+                Expansion {
+                    infos,
+                    documents,
+                    is_prefix,
+                    share,
+                },
+            )
         })
         .collect();
     ranked.sort_by(|(word, a), (other, b)| {
-        b.share.total_cmp(&a.share).then(b.documents.cmp(&a.documents)).then_with(|| word.cmp(other))
+        b.share
+            .total_cmp(&a.share)
+            .then(b.documents.cmp(&a.documents))
+            .then_with(|| word.cmp(other))
     });
     ranked.truncate(TEXT_GUESSES_MAX);
     ranked.into_iter().map(|(_, expansion)| expansion).collect()
@@ -66,7 +86,11 @@ fn share_of_prefix(letters: usize, word: &str) -> f64 {
 
 /// A slip at the first letter is less likely.
 fn share_of_slip(typed: &str, word: &str) -> f64 {
-    let same_start = typed.chars().zip(word.chars()).take_while(|(a, b)| a == b).count();
+    let same_start = typed
+        .chars()
+        .zip(word.chars())
+        .take_while(|(a, b)| a == b)
+        .count();
     let longest = typed.chars().count().max(word.chars().count());
     0.5 + 0.5 * ratio(same_start, longest)
 }
@@ -96,12 +120,18 @@ fn begun(searcher: &Searcher, forms: Field, typed: &str) -> tantivy::Result<Foun
 /// is taken to be right, so that only that part of the index is walked.
 fn slipped(searcher: &Searcher, forms: Field, typed: &str, slips: u8) -> tantivy::Result<Found> {
     let mut found = Found::new();
-    let Some(first) = typed.chars().next() else { return Ok(found) };
+    let Some(first) = typed.chars().next() else {
+        return Ok(found);
+    };
     let first = first.to_string();
     let query = FuzzyTermQuery::new(Term::from_field_text(forms, typed), slips, true);
     for (place, segment) in searcher.segment_readers().iter().enumerate() {
         let index = segment.inverted_index(forms)?;
-        let mut words = index.terms().search(query.automaton()?).ge(first.as_bytes()).into_stream()?;
+        let mut words = index
+            .terms()
+            .search(query.automaton()?)
+            .ge(first.as_bytes())
+            .into_stream()?;
         for _ in 0..TEXT_GUESS_STEPS_MAX {
             if !words.advance() || !words.key().starts_with(first.as_bytes()) {
                 break;
@@ -115,9 +145,13 @@ fn slipped(searcher: &Searcher, forms: Field, typed: &str, slips: u8) -> tantivy
 }
 
 fn note(found: &mut Found, searcher: &Searcher, place: usize, word: &[u8], info: &TermInfo) {
-    let Ok(word) = std::str::from_utf8(word) else { return };
+    let Ok(word) = std::str::from_utf8(word) else {
+        return;
+    };
     let segments = searcher.segment_readers().len();
-    let (infos, documents) = found.entry(word.to_owned()).or_insert_with(|| (vec![None; segments], 0));
+    let (infos, documents) = found
+        .entry(word.to_owned())
+        .or_insert_with(|| (vec![None; segments], 0));
     if let Some(slot) = infos.get_mut(place) {
         *slot = Some(info.clone());
         *documents += u64::from(info.doc_freq);

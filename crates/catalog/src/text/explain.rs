@@ -29,7 +29,12 @@ pub(super) fn matched(entry: &Entry, asked: &Asked) -> Vec<Matched> {
         }
     }
     let matched = matched.into_iter().filter(|(_, terms)| !terms.is_empty());
-    matched.map(|(field, terms)| Matched { field, terms: terms.into_iter().collect() }).collect()
+    matched
+        .map(|(field, terms)| Matched {
+            field,
+            terms: terms.into_iter().collect(),
+        })
+        .collect()
 }
 
 fn said(terms: &Terms, asked: &Asked) -> BTreeSet<String> {
@@ -38,13 +43,26 @@ fn said(terms: &Terms, asked: &Asked) -> BTreeSet<String> {
     let codes: BTreeSet<&str> = terms.codes.iter().map(String::as_str).collect();
     let mut said = BTreeSet::new();
     for unit in &asked.units {
-        let may_begin = !unit.has_digit && !unit.is_unspaced && unit.form.chars().count() >= PREFIX_LETTERS_MIN;
-        if unit.stems.iter().chain(&unit.humps).any(|stem| words.contains(stem.as_str())) || terms.forms.contains(&unit.form) {
+        let may_begin =
+            !unit.has_digit && !unit.is_unspaced && unit.form.chars().count() >= PREFIX_LETTERS_MIN;
+        if unit
+            .stems
+            .iter()
+            .chain(&unit.humps)
+            .any(|stem| words.contains(stem.as_str()))
+            || terms.forms.contains(&unit.form)
+        {
             said.insert(unit.form.clone());
         } else if may_begin && terms.forms.iter().any(|form| form.starts_with(&unit.form)) {
             said.insert(format!("{}…", unit.form));
         }
     }
-    said.extend(asked.codes.iter().filter(|code| codes.contains(code.code.as_str())).map(|code| code.code.clone()));
+    said.extend(
+        asked
+            .codes
+            .iter()
+            .filter(|code| codes.contains(code.code.as_str()))
+            .map(|code| code.code.clone()),
+    );
     said
 }

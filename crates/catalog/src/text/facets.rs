@@ -52,7 +52,10 @@ fn count(searcher: &Searcher, admitted: &[Option<Bits>], name: &str) -> tantivy:
     for (segment, bits) in searcher.segment_readers().iter().zip(admitted) {
         count_segment(segment, bits.as_ref(), name, &mut counts)?;
     }
-    let mut counts: Vec<FacetCount> = counts.into_iter().map(|(value, count)| FacetCount { value, count }).collect();
+    let mut counts: Vec<FacetCount> = counts
+        .into_iter()
+        .map(|(value, count)| FacetCount { value, count })
+        .collect();
     counts.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.value.cmp(&b.value)));
     counts.truncate(FACET_VALUES_MAX);
     Ok(counts)
@@ -64,10 +67,15 @@ fn count_segment(
     name: &str,
     counts: &mut HashMap<String, u64>,
 ) -> tantivy::Result<()> {
-    let Some(values) = segment.fast_fields().str(name)? else { return Ok(()) };
+    let Some(values) = segment.fast_fields().str(name)? else {
+        return Ok(());
+    };
     let mut by_ord = vec![0_u64; values.num_terms()];
     let mut take = |document| {
-        let ord = values.ords().first(document).and_then(|ord| usize::try_from(ord).ok());
+        let ord = values
+            .ords()
+            .first(document)
+            .and_then(|ord| usize::try_from(ord).ok());
         if let Some(count) = ord.and_then(|ord| by_ord.get_mut(ord)) {
             *count += 1;
         }
@@ -81,7 +89,9 @@ fn count_segment(
     let mut found = found.iter();
     values.dictionary().sorted_ords_to_term_cb(&ords, |value| {
         if let Some((_, count)) = found.next() {
-            *counts.entry(String::from_utf8_lossy(value).into_owned()).or_default() += count;
+            *counts
+                .entry(String::from_utf8_lossy(value).into_owned())
+                .or_default() += count;
         }
     })?;
     Ok(())

@@ -30,7 +30,10 @@ pub(super) struct Admission<'a> {
 impl<'a> Admission<'a> {
     pub(super) fn new(fields: &Fields, filter: &Filter, trust: &'a dyn TrustScores, now: Timestamp) -> Self {
         let has_price = filter.price_min.is_some() || filter.price_max.is_some();
-        let (least, most) = (filter.price_min.map_or(0, Price::units), filter.price_max.map_or(u64::MAX, Price::units));
+        let (least, most) = (
+            filter.price_min.map_or(0, Price::units),
+            filter.price_max.map_or(u64::MAX, Price::units),
+        );
         let updated_after = filter.updated_after.map(|moment| {
             let millis = moment.unix_millis();
             // The column is in whole milliseconds, rounded down.
@@ -40,7 +43,10 @@ impl<'a> Admission<'a> {
             terms: terms(fields, filter),
             price: has_price.then_some((least, most)),
             updated_after,
-            trust: filter.trust_min.filter(|least| *least > 0.0).map(|least| (least, trust)),
+            trust: filter
+                .trust_min
+                .filter(|least| *least > 0.0)
+                .map(|least| (least, trust)),
             now: now.unix_millis(),
         }
     }
@@ -50,7 +56,10 @@ impl<'a> Admission<'a> {
         let by_terms = self.by_terms(segment)?;
         let expires_at = segment.fast_fields().column_opt::<i64>(column::EXPIRES_AT)?;
         let expires_at = expires_at.filter(|moments| moments.min_value() < self.now);
-        let has_ranges = self.price.is_some() || self.updated_after.is_some() || self.trust.is_some() || expires_at.is_some();
+        let has_ranges = self.price.is_some()
+            || self.updated_after.is_some()
+            || self.trust.is_some()
+            || expires_at.is_some();
         if !has_ranges && !segment.has_deletes() {
             return Ok(by_terms);
         }
@@ -70,7 +79,9 @@ impl<'a> Admission<'a> {
         for terms in &self.terms {
             let mut found = Bits::none(segment.max_doc());
             for term in terms {
-                let postings = segment.inverted_index(term.field())?.read_postings(term, IndexRecordOption::Basic)?;
+                let postings = segment
+                    .inverted_index(term.field())?
+                    .read_postings(term, IndexRecordOption::Basic)?;
                 let Some(mut postings) = postings else { continue };
                 while postings.doc() != TERMINATED {
                     found.insert(postings.doc());
@@ -96,7 +107,8 @@ impl<'a> Admission<'a> {
             let updated_at = |document| column.as_ref().and_then(|column| column.first(document));
             bits.retain(|document| updated_at(document).is_some_and(|updated| updated >= moment));
         }
-        if let (Some((least, trust)), Some(agents)) = (self.trust, segment.fast_fields().str(column::AGENT)?) {
+        if let (Some((least, trust)), Some(agents)) = (self.trust, segment.fast_fields().str(column::AGENT)?)
+        {
             let mut trusted = Trusted::new(&agents, trust);
             bits.retain(|document| trusted.score(document) >= least);
         }
@@ -114,12 +126,19 @@ pub(super) struct Trusted<'a> {
 
 impl<'a> Trusted<'a> {
     pub(super) fn new(agents: &'a StrColumn, trust: &'a dyn TrustScores) -> Self {
-        Self { agents, trust, known: HashMap::new(), name: String::new() }
+        Self {
+            agents,
+            trust,
+            known: HashMap::new(),
+            name: String::new(),
+        }
     }
 
     /// The trust in the agent of a document, 0 to 1.
     pub(super) fn score(&mut self, document: u32) -> f64 {
-        let Some(ord) = self.agents.ords().first(document) else { return 0.0 };
+        let Some(ord) = self.agents.ords().first(document) else {
+            return 0.0;
+        };
         if let Some(score) = self.known.get(&ord) {
             return *score;
         }
@@ -134,24 +153,49 @@ impl<'a> Trusted<'a> {
 
 /// A score within 0 and 1; NaN is 0.
 fn bounded(score: f64) -> f64 {
-    if score.is_nan() { 0.0 } else { score.clamp(0.0, 1.0) }
+    if score.is_nan() {
+        0.0
+    } else {
+        score.clamp(0.0, 1.0)
+    }
 }
 
 fn terms(fields: &Fields, filter: &Filter) -> Vec<Vec<Term>> {
     let term = |field: Field, text: &str| Term::from_field_text(field, text);
     let mut terms: Vec<Vec<Term>> = Vec::new();
     if !filter.kinds.is_empty() {
-        terms.push(filter.kinds.iter().map(|kind| term(fields.kind, kind.as_str())).collect());
+        terms.push(
+            filter
+                .kinds
+                .iter()
+                .map(|kind| term(fields.kind, kind.as_str()))
+                .collect(),
+        );
     }
     let labels = [
         (fields.category, filter.category.as_deref().map(analysis::label)),
         (fields.brand, filter.brand.as_deref().map(analysis::label)),
         (fields.currency, filter.currency.clone()),
-        (fields.available, filter.available.map(|is| availability(is).to_owned())),
-        (fields.domain, filter.domain.as_ref().map(|domain| domain.as_str().to_owned())),
+        (
+            fields.available,
+            filter.available.map(|is| availability(is).to_owned()),
+        ),
+        (
+            fields.domain,
+            filter.domain.as_ref().map(|domain| domain.as_str().to_owned()),
+        ),
         (fields.lang, filter.lang.as_deref().map(analysis::primary)),
     ];
-    terms.extend(labels.into_iter().filter_map(|(field, label)| Some(vec![term(field, &label?)])));
-    terms.extend(filter.attributes.iter().map(|(key, value)| vec![term(fields.attributes, &attribute(key, value))]));
+    terms.extend(
+        labels
+            .into_iter()
+            .filter_map(|(field, label)| Some(vec![term(field, &label?)])),
+    );
+    terms.extend(
+        filter
+            .attributes
+            .iter()
+            .map(|(key, value)| vec![term(fields.attributes, &attribute(key, value))]),
+    );
     terms
 }

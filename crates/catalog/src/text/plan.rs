@@ -47,7 +47,10 @@ pub(super) enum Reason {
 #[derive(Debug, Clone)]
 pub(super) enum Documents {
     /// Those that hold a term: where its postings are, for each segment.
-    Term { field: Field, infos: Vec<Option<TermInfo>> },
+    Term {
+        field: Field,
+        infos: Vec<Option<TermInfo>>,
+    },
     /// These, for each segment.
     Found(Vec<Vec<DocId>>),
 }
@@ -82,11 +85,22 @@ pub(super) struct Plan {
 
 /// Makes the plan.
 pub(super) fn plan(searcher: &Searcher, fields: &Fields, asked: &Asked) -> tantivy::Result<Plan> {
-    let documents: u64 = searcher.segment_readers().iter().map(|segment| u64::from(segment.max_doc())).sum();
+    let documents: u64 = searcher
+        .segment_readers()
+        .iter()
+        .map(|segment| u64::from(segment.max_doc()))
+        .sum();
     if documents == 0 {
         return Ok(Plan::default());
     }
-    let mut planner = Planner { searcher, fields, documents, plan: Plan::default(), words: norms(searcher, fields.words, documents)?, guesses: 0 };
+    let mut planner = Planner {
+        searcher,
+        fields,
+        documents,
+        plan: Plan::default(),
+        words: norms(searcher, fields.words, documents)?,
+        guesses: 0,
+    };
     let last = asked.units.len().saturating_sub(1);
     for (place, unit) in asked.units.iter().enumerate() {
         planner.add_unit(place, unit, place == last)?;
@@ -111,7 +125,11 @@ struct Planner<'a> {
 
 impl Planner<'_> {
     fn add_unit(&mut self, place: usize, unit: &Unit, is_last: bool) -> tantivy::Result<()> {
-        let field = if unit.is_unspaced && unit.form.chars().count() == 1 { self.fields.forms } else { self.fields.words };
+        let field = if unit.is_unspaced && unit.form.chars().count() == 1 {
+            self.fields.forms
+        } else {
+            self.fields.words
+        };
         let mut found = Vec::new();
         let mut frequency = 0;
         for stem in &unit.stems {
@@ -125,7 +143,14 @@ impl Planner<'_> {
         self.plan.masses.push(mass);
         let count = f64::from(unit.count.min(3));
         for infos in found {
-            self.push(Reason::Word, field, infos, mass * weight::WORD * count, vec![place], 1.0);
+            self.push(
+                Reason::Word,
+                field,
+                infos,
+                mass * weight::WORD * count,
+                vec![place],
+                1.0,
+            );
         }
         if frequency == 0 && !unit.humps.is_empty() {
             self.add_humps(place, unit)?;
@@ -143,7 +168,14 @@ impl Planner<'_> {
             let (infos, documents) = self.look_up(self.fields.words, hump)?;
             if documents > 0 {
                 let weight = self.idf(documents) * weight::HUMP;
-                self.push(Reason::Guess, self.fields.words, infos, weight, vec![place], share);
+                self.push(
+                    Reason::Guess,
+                    self.fields.words,
+                    infos,
+                    weight,
+                    vec![place],
+                    share,
+                );
             }
         }
         Ok(())
@@ -159,9 +191,22 @@ impl Planner<'_> {
         let together: u64 = guesses.iter().map(|guess| guess.documents).sum();
         // As rare as all of them together: a rare slip of a frequent word must not weigh more than the word.
         let idf = self.idf(together.max(frequency).min(self.documents));
-        for Expansion { infos, is_prefix, share, .. } in guesses {
+        for Expansion {
+            infos,
+            is_prefix,
+            share,
+            ..
+        } in guesses
+        {
             let weight = if is_prefix { weight::PREFIX } else { weight::TYPO };
-            self.push(Reason::Guess, self.fields.forms, infos, idf * weight * share, vec![place], weight * share);
+            self.push(
+                Reason::Guess,
+                self.fields.forms,
+                infos,
+                idf * weight * share,
+                vec![place],
+                weight * share,
+            );
         }
         Ok(())
     }
@@ -176,10 +221,18 @@ impl Planner<'_> {
             }
             added += 1;
             let is_whole = asked.whole.as_deref() == Some(code.code.as_str());
-            let weight = self.idf(documents) * if is_whole { weight::CODE + weight::WHOLE } else { weight::CODE };
+            let weight = self.idf(documents)
+                * if is_whole {
+                    weight::CODE + weight::WHOLE
+                } else {
+                    weight::CODE
+                };
             let list = List {
                 reason: if is_whole { Reason::Whole } else { Reason::Code },
-                documents: Documents::Term { field: self.fields.codes, infos },
+                documents: Documents::Term {
+                    field: self.fields.codes,
+                    infos,
+                },
                 weight: weight * (K1 + 1.0),
                 norms: Some(Arc::clone(&norms)),
                 units: code.units.clone(),
@@ -199,7 +252,10 @@ impl Planner<'_> {
             if documents > 0 {
                 let list = List {
                     reason: Reason::Gram,
-                    documents: Documents::Term { field: self.fields.grams, infos },
+                    documents: Documents::Term {
+                        field: self.fields.grams,
+                        infos,
+                    },
                     weight: self.idf(documents) * weight::GRAM * (K1 + 1.0),
                     norms: Some(Arc::clone(&norms)),
                     units: gram.units.clone(),
@@ -218,17 +274,34 @@ impl Planner<'_> {
         if documents > 0 && !asked.name.is_empty() {
             let weight = self.plan.masses.iter().sum::<f64>() * weight::NAME * (K1 + 1.0);
             let units = (0..asked.units.len()).collect();
-            let documents = Documents::Term { field: self.fields.name, infos };
-            self.plan.lists.push(constant(Reason::Name, documents, weight, units));
+            let documents = Documents::Term {
+                field: self.fields.name,
+                infos,
+            };
+            self.plan
+                .lists
+                .push(constant(Reason::Name, documents, weight, units));
         }
         for phrase in &asked.phrases {
-            let terms: Vec<Term> = phrase.iter().map(|form| Term::from_field_text(self.fields.forms, form)).collect();
+            let terms: Vec<Term> = phrase
+                .iter()
+                .map(|form| Term::from_field_text(self.fields.forms, form))
+                .collect();
             let found = self.holding(terms)?;
             let is_part = |unit: &Unit| phrase.contains(&unit.form);
-            let units: Vec<usize> = (0..).zip(&asked.units).filter(|(_, unit)| is_part(unit)).map(|(place, _)| place).collect();
-            let mass: f64 = units.iter().filter_map(|place| self.plan.masses.get(*place)).sum();
+            let units: Vec<usize> = (0..)
+                .zip(&asked.units)
+                .filter(|(_, unit)| is_part(unit))
+                .map(|(place, _)| place)
+                .collect();
+            let mass: f64 = units
+                .iter()
+                .filter_map(|place| self.plan.masses.get(*place))
+                .sum();
             let weight = mass.max(1.0) * weight::PHRASE * (K1 + 1.0);
-            self.plan.lists.push(constant(Reason::Phrase, Documents::Found(found), weight, units));
+            self.plan
+                .lists
+                .push(constant(Reason::Phrase, Documents::Found(found), weight, units));
         }
         Ok(())
     }
@@ -249,10 +322,22 @@ impl Planner<'_> {
         Ok(found)
     }
 
-    fn push(&mut self, reason: Reason, field: Field, infos: Vec<Option<TermInfo>>, weight: f64, units: Vec<usize>, share: f64) {
+    fn push(
+        &mut self,
+        reason: Reason,
+        field: Field,
+        infos: Vec<Option<TermInfo>>,
+        weight: f64,
+        units: Vec<usize>,
+        share: f64,
+    ) {
         let norms = (field == self.fields.words).then(|| Arc::clone(&self.words));
         // Without lengths it counts as said once in a text of average length, where BM25 gives its weight once.
-        let weight = if norms.is_some() { weight * (K1 + 1.0) } else { weight };
+        let weight = if norms.is_some() {
+            weight * (K1 + 1.0)
+        } else {
+            weight
+        };
         self.plan.lists.push(List {
             reason,
             documents: Documents::Term { field, infos },
@@ -281,13 +366,22 @@ impl Planner<'_> {
 }
 
 fn constant(reason: Reason, documents: Documents, weight: f64, units: Vec<usize>) -> List {
-    List { reason, documents, weight, norms: None, units, share: 1.0, is_exact: true }
+    List {
+        reason,
+        documents,
+        weight,
+        norms: None,
+        units,
+        share: 1.0,
+        is_exact: true,
+    }
 }
 
 /// Long enough that nobody says it by chance.
 fn is_long(code: &Code) -> bool {
     const LETTERS_MIN: usize = 6;
-    code.code.chars().count() >= LETTERS_MIN && code.code.chars().filter(|letter| letter.is_numeric()).count() >= 2
+    code.code.chars().count() >= LETTERS_MIN
+        && code.code.chars().filter(|letter| letter.is_numeric()).count() >= 2
 }
 
 /// The length norms of a field.
@@ -305,7 +399,10 @@ fn norms(searcher: &Searcher, field: Field, documents: u64) -> tantivy::Result<A
     Ok(Arc::new(norms))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts of documents and tokens are far below 2^53")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of documents and tokens are far below 2^53"
+)]
 const fn float(count: u64) -> f64 {
     count as f64
 }
@@ -327,14 +424,21 @@ impl Plan {
         }
         let total: f64 = self.masses.iter().sum();
         let parts = self.masses.iter().zip(covered.iter().zip(&grams));
-        let found: f64 = parts.map(|(mass, (covered, grams))| mass * covered.max(*grams).min(1.0)).sum();
+        let found: f64 = parts
+            .map(|(mass, (covered, grams))| mass * covered.max(*grams).min(1.0))
+            .sum();
         if total > 0.0 { found / total } else { 0.0 }
     }
 
     /// The share of the query that is words which are codes by themselves, weighed as in the coverage.
     pub(super) fn code_share(&self, asked: &Asked) -> f64 {
         let mut masses = self.masses.clone();
-        for unit in asked.codes.iter().filter(|code| code.units.len() == 1).flat_map(|code| &code.units) {
+        for unit in asked
+            .codes
+            .iter()
+            .filter(|code| code.units.len() == 1)
+            .flat_map(|code| &code.units)
+        {
             if let Some(mass) = masses.get_mut(*unit) {
                 *mass = 0.0;
             }
@@ -350,6 +454,14 @@ impl Plan {
 
     fn matched(&self, matched: u128) -> impl Iterator<Item = &List> {
         let lists = self.lists.iter().enumerate();
-        lists.filter(move |(place, _)| matched.checked_shr(u32::try_from(*place).unwrap_or(u32::MAX)).unwrap_or(0) & 1 == 1).map(|(_, list)| list)
+        lists
+            .filter(move |(place, _)| {
+                matched
+                    .checked_shr(u32::try_from(*place).unwrap_or(u32::MAX))
+                    .unwrap_or(0)
+                    & 1
+                    == 1
+            })
+            .map(|(_, list)| list)
     }
 }

@@ -53,10 +53,16 @@ pub(super) fn best(
     let mut kept: Vec<(u32, u32, DocId, u64)> = Vec::new();
     let mut floor = 1;
     for (place, (segment, bits)) in (0_u32..).zip(searcher.segment_readers().iter().zip(admitted)) {
-        let Some(ids) = segment.fast_fields().str(column::ID)? else { continue };
+        let Some(ids) = segment.fast_fields().str(column::ID)? else {
+            continue;
+        };
         let mut walk = Walk::new(segment, place, lists, &ids, depth, floor)?;
         walk.run(bits.as_ref(), segment.max_doc());
-        kept.extend(walk.best.into_iter().map(|Reverse((points, Reverse(ord), document))| (points, place, document, ord)));
+        kept.extend(
+            walk.best
+                .into_iter()
+                .map(|Reverse((points, Reverse(ord), document))| (points, place, document, ord)),
+        );
         kept.sort_by_key(|(points, ..)| Reverse(*points));
         if let Some((points, ..)) = depth.checked_sub(1).and_then(|last| kept.get(last)) {
             floor = *points;
@@ -70,18 +76,33 @@ pub(super) fn best(
 }
 
 /// Which lists hold each candidate, by their places in `lists`, one bit each.
-pub(super) fn matches(searcher: &Searcher, lists: &[List], candidates: &[Candidate]) -> tantivy::Result<Vec<u128>> {
+pub(super) fn matches(
+    searcher: &Searcher,
+    lists: &[List],
+    candidates: &[Candidate],
+) -> tantivy::Result<Vec<u128>> {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
-    order.sort_by_key(|place| candidates.get(*place).map(|candidate| (candidate.segment, candidate.document)));
+    order.sort_by_key(|place| {
+        candidates
+            .get(*place)
+            .map(|candidate| (candidate.segment, candidate.document))
+    });
     let mut masks = vec![0_u128; candidates.len()];
     let mut open: Option<(u32, Vec<(usize, Cursor)>)> = None;
     for place in order {
-        let Some(candidate) = candidates.get(place) else { continue };
-        if open.as_ref().is_none_or(|(segment, _)| *segment != candidate.segment) {
+        let Some(candidate) = candidates.get(place) else {
+            continue;
+        };
+        if open
+            .as_ref()
+            .is_none_or(|(segment, _)| *segment != candidate.segment)
+        {
             let segment = searcher.segment_reader(candidate.segment);
             open = Some((candidate.segment, cursors(segment, candidate.segment, lists)?));
         }
-        let (Some((_, cursors)), Some(mask)) = (&mut open, masks.get_mut(place)) else { continue };
+        let (Some((_, cursors)), Some(mask)) = (&mut open, masks.get_mut(place)) else {
+            continue;
+        };
         for (list, cursor) in cursors {
             if cursor.points_at(candidate.document).is_some() {
                 *mask |= 1 << *list;
@@ -95,13 +116,23 @@ fn named(searcher: &Searcher, mut kept: Vec<(u32, u32, DocId, u64)>) -> tantivy:
     kept.sort_by_key(|(_, segment, _, ord)| (*segment, *ord));
     let mut candidates = Vec::with_capacity(kept.len());
     for group in kept.chunk_by(|a, b| a.1 == b.1) {
-        let Some((_, segment, ..)) = group.first() else { continue };
-        let Some(ids) = searcher.segment_reader(*segment).fast_fields().str(column::ID)? else { continue };
+        let Some((_, segment, ..)) = group.first() else {
+            continue;
+        };
+        let Some(ids) = searcher.segment_reader(*segment).fast_fields().str(column::ID)? else {
+            continue;
+        };
         let ords: Vec<u64> = group.iter().map(|(.., ord)| *ord).collect();
         let mut names = Vec::with_capacity(ords.len());
-        ids.dictionary().sorted_ords_to_term_cb(&ords, |id| names.push(String::from_utf8_lossy(id).into_owned()))?;
+        ids.dictionary()
+            .sorted_ords_to_term_cb(&ords, |id| names.push(String::from_utf8_lossy(id).into_owned()))?;
         let rows = group.iter().zip(names);
-        candidates.extend(rows.map(|(&(points, segment, document, _), id)| Candidate { points, segment, document, id }));
+        candidates.extend(rows.map(|(&(points, segment, document, _), id)| Candidate {
+            points,
+            segment,
+            document,
+            id,
+        }));
     }
     Ok(candidates)
 }
@@ -130,14 +161,24 @@ impl<'a> Walk<'a> {
         depth: usize,
         floor: u32,
     ) -> tantivy::Result<Self> {
-        let mut cursors: Vec<Cursor> = cursors(segment, place, lists)?.into_iter().map(|(_, cursor)| cursor).collect();
+        let mut cursors: Vec<Cursor> = cursors(segment, place, lists)?
+            .into_iter()
+            .map(|(_, cursor)| cursor)
+            .collect();
         cursors.sort_by_key(|cursor| Reverse(cursor.most));
         let mut rest = vec![0_u32];
         for cursor in cursors.iter().rev() {
             rest.push(rest.last().copied().unwrap_or(0).saturating_add(cursor.most));
         }
         rest.reverse();
-        Ok(Self { cursors, rest, ids, best: Best::new(), depth, floor })
+        Ok(Self {
+            cursors,
+            rest,
+            ids,
+            best: Best::new(),
+            depth,
+            floor,
+        })
     }
 
     fn run(&mut self, admitted: Option<&Bits>, documents: u32) {
@@ -159,7 +200,9 @@ impl<'a> Walk<'a> {
         loop {
             let needed = self.needed();
             let essential = self.cursors.get_mut(..needed).unwrap_or_default();
-            let Some(first) = essential.iter().filter_map(|cursor| cursor.next()).min() else { return };
+            let Some(first) = essential.iter().filter_map(Cursor::next).min() else {
+                return;
+            };
             for cursor in essential {
                 cursor.add_up(first, &mut sums);
             }
@@ -174,7 +217,10 @@ impl<'a> Walk<'a> {
 
     /// How many of the first cursors a document must be found by, in at least one, to be of use.
     fn needed(&self) -> usize {
-        self.rest.iter().position(|rest| *rest < self.floor).unwrap_or(self.cursors.len())
+        self.rest
+            .iter()
+            .position(|rest| *rest < self.floor)
+            .unwrap_or(self.cursors.len())
     }
 
     /// Adds what the cursors from `from` on give to the document, and keeps it if it is among the best.
@@ -190,7 +236,9 @@ impl<'a> Walk<'a> {
         if points < self.floor || points == 0 {
             return;
         }
-        let Some(ord) = self.ids.ords().first(document) else { return };
+        let Some(ord) = self.ids.ords().first(document) else {
+            return;
+        };
         let entry = Reverse((points, Reverse(ord), document));
         if self.best.len() < self.depth {
             self.best.push(entry);
@@ -213,8 +261,15 @@ struct Cursor {
 }
 
 enum Postings {
-    Blocks { blocks: Box<BlockSegmentPostings>, at: usize, lengths: Option<(FieldNormReader, Arc<Norms>)> },
-    Found { documents: Vec<DocId>, at: usize },
+    Blocks {
+        blocks: Box<BlockSegmentPostings>,
+        at: usize,
+        lengths: Option<(FieldNormReader, Arc<Norms>)>,
+    },
+    Found {
+        documents: Vec<DocId>,
+        at: usize,
+    },
 }
 
 fn cursors(segment: &SegmentReader, place: u32, lists: &[List]) -> tantivy::Result<Vec<(usize, Cursor)>> {
@@ -222,21 +277,34 @@ fn cursors(segment: &SegmentReader, place: u32, lists: &[List]) -> tantivy::Resu
     for (number, list) in lists.iter().enumerate() {
         let postings = match &list.documents {
             Documents::Term { field, infos } => {
-                let Some(info) = infos.get(place as usize).and_then(Option::as_ref) else { continue };
+                let Some(info) = infos.get(place as usize).and_then(Option::as_ref) else {
+                    continue;
+                };
                 let index = segment.inverted_index(*field)?;
                 let blocks = index.read_block_postings_from_terminfo(info, IndexRecordOption::WithFreqs)?;
                 let lengths = match &list.norms {
                     Some(norms) => Some((segment.get_fieldnorms_reader(*field)?, Arc::clone(norms))),
                     None => None,
                 };
-                Postings::Blocks { blocks: Box::new(blocks), at: 0, lengths }
+                Postings::Blocks {
+                    blocks: Box::new(blocks),
+                    at: 0,
+                    lengths,
+                }
             }
             Documents::Found(found) => {
                 let documents = found.get(place as usize).cloned().unwrap_or_default();
                 Postings::Found { documents, at: 0 }
             }
         };
-        cursors.push((number, Cursor { postings, weight: list.weight, most: points(list.weight).saturating_add(1) }));
+        cursors.push((
+            number,
+            Cursor {
+                postings,
+                weight: list.weight,
+                most: points(list.weight).saturating_add(1),
+            },
+        ));
     }
     Ok(cursors)
 }
@@ -255,7 +323,10 @@ impl Cursor {
         let weight = self.weight;
         match &mut self.postings {
             Postings::Found { documents, at } => {
-                while let Some(sum) = documents.get(*at).and_then(|document| sums.get_mut((document - first) as usize)) {
+                while let Some(sum) = documents
+                    .get(*at)
+                    .and_then(|document| sums.get_mut((document - first) as usize))
+                {
                     *sum = sum.saturating_add(points(weight));
                     *at += 1;
                 }
@@ -263,9 +334,17 @@ impl Cursor {
             Postings::Blocks { blocks, at, lengths } => loop {
                 let documents = blocks.docs().get(*at..).unwrap_or_default();
                 // Where terms are not counted there are no counts, and none are needed.
-                let freqs = blocks.freqs().get(*at..).unwrap_or_default().iter().copied().chain(std::iter::repeat(1));
+                let freqs = blocks
+                    .freqs()
+                    .get(*at..)
+                    .unwrap_or_default()
+                    .iter()
+                    .copied()
+                    .chain(std::iter::repeat(1));
                 for (document, freq) in documents.iter().zip(freqs) {
-                    let Some(sum) = sums.get_mut((document - first) as usize) else { return };
+                    let Some(sum) = sums.get_mut((document - first) as usize) else {
+                        return;
+                    };
                     *sum = sum.saturating_add(points(weight * share(lengths.as_ref(), *document, freq)));
                     *at += 1;
                 }
@@ -288,7 +367,8 @@ impl Cursor {
             Postings::Blocks { blocks, at, lengths } => {
                 *at = blocks.seek(document);
                 let found = blocks.docs().get(*at).copied().unwrap_or(TERMINATED);
-                (found == document).then(|| points(self.weight * share(lengths.as_ref(), document, blocks.freq(*at))))
+                (found == document)
+                    .then(|| points(self.weight * share(lengths.as_ref(), document, blocks.freq(*at))))
             }
         }
     }
@@ -297,14 +377,23 @@ impl Cursor {
 /// The share of its weight that a list gives (BM25): all of it where length does not count.
 #[inline]
 fn share(lengths: Option<&(FieldNormReader, Arc<Norms>)>, document: DocId, freq: u32) -> f64 {
-    let Some((reader, norms)) = lengths else { return 1.0 };
-    let norm = norms.get(usize::from(reader.fieldnorm_id(document))).copied().unwrap_or(1.0);
+    let Some((reader, norms)) = lengths else {
+        return 1.0;
+    };
+    let norm = norms
+        .get(usize::from(reader.fieldnorm_id(document)))
+        .copied()
+        .unwrap_or(1.0);
     let freq = f64::from(freq);
     freq / (freq + norm)
 }
 
 #[inline]
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "weights are positive; a cast saturates")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "weights are positive; a cast saturates"
+)]
 fn points(score: f64) -> u32 {
     (score * POINTS) as u32
 }

@@ -1,7 +1,8 @@
 //! The fields of the full-text index.
 
 use tantivy::schema::{
-    FAST, Field, INDEXED, IndexRecordOption, NumericOptions, STORED, STRING, Schema, TextFieldIndexing, TextOptions,
+    FAST, Field, INDEXED, IndexRecordOption, NumericOptions, STORED, STRING, Schema, TextFieldIndexing,
+    TextOptions,
 };
 
 /// Raised with every change of the fields; an index of another number is built anew.
@@ -90,6 +91,8 @@ impl Fields {
 
 /// A field whose terms we make ourselves.
 fn terms(record: IndexRecordOption) -> TextOptions {
-    let indexing = TextFieldIndexing::default().set_tokenizer(super::terms::NAME).set_index_option(record);
+    let indexing = TextFieldIndexing::default()
+        .set_tokenizer(super::terms::NAME)
+        .set_index_option(record);
     TextOptions::default().set_indexing_options(indexing)
 }

@@ -16,7 +16,11 @@ impl Tokenizer for Terms {
     type TokenStream<'a> = TermStream<'a>;
 
     fn token_stream<'a>(&'a mut self, text: &'a str) -> TermStream<'a> {
-        TermStream { terms: text.split(SEPARATOR), token: Token::default(), next: 0 }
+        TermStream {
+            terms: text.split(SEPARATOR),
+            token: Token::default(),
+            next: 0,
+        }
     }
 }
 

@@ -50,7 +50,10 @@ fn entry(number: u64, name: &str) -> Entry {
 }
 
 fn with_lang(number: u64, name: &str, lang: &str) -> Entry {
-    Entry { lang: Some(lang.to_owned()), ..entry(number, name) }
+    Entry {
+        lang: Some(lang.to_owned()),
+        ..entry(number, name)
+    }
 }
 
 fn attribute(mut entry: Entry, key: &str, value: AttributeValue) -> Entry {
@@ -59,7 +62,11 @@ fn attribute(mut entry: Entry, key: &str, value: AttributeValue) -> Entry {
 }
 
 fn change(entry: Entry) -> Change {
-    Change { seq: entry.number, number: entry.number, entry: Some(entry) }
+    Change {
+        seq: entry.number,
+        number: entry.number,
+        entry: Some(entry),
+    }
 }
 
 fn memory() -> TextIndex {
@@ -68,19 +75,31 @@ fn memory() -> TextIndex {
 
 fn index_of(entries: Vec<Entry>) -> TextIndex {
     let index = memory();
-    index.apply(&entries.into_iter().map(change).collect::<Vec<_>>()).unwrap();
+    index
+        .apply(&entries.into_iter().map(change).collect::<Vec<_>>())
+        .unwrap();
     index
 }
 
 /// An index of products with these names, numbered from 1.
 fn names(names: &[&str]) -> TextIndex {
-    index_of((1..).zip(names).map(|(number, name)| entry(number, name)).collect())
+    index_of(
+        (1..)
+            .zip(names)
+            .map(|(number, name)| entry(number, name))
+            .collect(),
+    )
 }
 
 fn search(view: &TextView, text: &str) -> TextHits {
-    view.search(text, &Filter::default(), &NoTrust, now(), DEPTH).unwrap()
+    view.search(text, &Filter::default(), &NoTrust, now(), DEPTH)
+        .unwrap()
 }
 
 fn found(index: &TextIndex, text: &str) -> Vec<u64> {
-    search(&index.view(), text).hits.iter().map(|hit| hit.number).collect()
+    search(&index.view(), text)
+        .hits
+        .iter()
+        .map(|hit| hit.number)
+        .collect()
 }

@@ -64,7 +64,9 @@ pub struct TextView {
 
 impl std::fmt::Debug for TextView {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TextView").field("listings", &self.len()).finish_non_exhaustive()
+        f.debug_struct("TextView")
+            .field("listings", &self.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -98,14 +100,24 @@ impl TextView {
         let asked = self.asked(text)?;
         let plan = plan::plan(&self.searcher, &self.fields, &asked)?;
         if plan.lists.is_empty() {
-            return Ok(TextHits { has_code: asked.has_code, lang: asked.lang, ..TextHits::default() });
+            return Ok(TextHits {
+                has_code: asked.has_code,
+                lang: asked.lang,
+                ..TextHits::default()
+            });
         }
         let admitted = self.admitted_by_segment(filter, trust, now)?;
         let best = scan::best(&self.searcher, &plan.lists, &admitted, depth)?;
         let hits = self.hits(&plan, best)?;
         let coverage = hits.iter().take(3).map(|hit| hit.coverage).fold(0.0, f64::max);
         let code_share = plan.code_share(&asked);
-        Ok(TextHits { hits, has_code: asked.has_code, coverage, code_share, lang: asked.lang })
+        Ok(TextHits {
+            hits,
+            has_code: asked.has_code,
+            coverage,
+            code_share,
+            lang: asked.lang,
+        })
     }
 
     /// The numbers of the listings that pass the filter; none where all do.
@@ -124,7 +136,9 @@ impl TextView {
         }
         let mut set = NumberSet::new();
         for (segment, bits) in self.searcher.segment_readers().iter().zip(admitted) {
-            let Some(numbers) = segment.fast_fields().column_opt::<u64>(column::NUMBER)? else { continue };
+            let Some(numbers) = segment.fast_fields().column_opt::<u64>(column::NUMBER)? else {
+                continue;
+            };
             let bits = bits.unwrap_or_else(|| Bits::all(segment.max_doc()));
             set.extend(bits.iter().filter_map(|document| numbers.first(document)));
         }
@@ -152,36 +166,50 @@ impl TextView {
     ///
     /// # Errors
     /// The index cannot be read.
-    pub fn facets(&self, filter: &Filter, trust: &dyn TrustScores, now: Timestamp) -> Result<Facets, CatalogError> {
+    pub fn facets(
+        &self,
+        filter: &Filter,
+        trust: &dyn TrustScores,
+        now: Timestamp,
+    ) -> Result<Facets, CatalogError> {
         let admitted = self.admitted_by_segment(filter, trust, now)?;
         Ok(facets::facets(&self.searcher, &admitted)?)
     }
 
     /// The listing of a number, expired or not; none where it is not in the index.
     pub fn entry(&self, number: u64) -> Option<Entry> {
-        let address = self.address(Term::from_field_u64(self.fields.number, number))?;
+        let address = self.address(&Term::from_field_u64(self.fields.number, number))?;
         let document: TantivyDocument = self.searcher.doc(address).ok()?;
         read_stored(document.get_first(self.fields.entry)?.as_bytes()?)
     }
 
     /// Whether the listing of this number is in the index, expired or not.
     pub fn holds(&self, number: u64) -> bool {
-        self.address(Term::from_field_u64(self.fields.number, number)).is_some()
+        self.address(&Term::from_field_u64(self.fields.number, number))
+            .is_some()
     }
 
     /// Ids and trust of the listings of these numbers, expired or not, without those that are not in the index.
     ///
     /// # Errors
     /// The index cannot be read.
-    pub fn named(&self, numbers: &[u64], trust: &dyn TrustScores) -> Result<HashMap<u64, Named>, CatalogError> {
+    pub fn named(
+        &self,
+        numbers: &[u64],
+        trust: &dyn TrustScores,
+    ) -> Result<HashMap<u64, Named>, CatalogError> {
         Ok(named::named(&self.searcher, &self.fields, numbers, trust)?)
     }
 
     /// The number of the listing of this id, expired or not.
     pub fn number_of(&self, id: &str) -> Option<u64> {
-        let address = self.address(Term::from_field_text(self.fields.id, id))?;
+        let address = self.address(&Term::from_field_text(self.fields.id, id))?;
         let segment = self.searcher.segment_reader(address.segment_ord);
-        segment.fast_fields().column_opt::<u64>(column::NUMBER).ok()??.first(address.doc_id)
+        segment
+            .fast_fields()
+            .column_opt::<u64>(column::NUMBER)
+            .ok()??
+            .first(address.doc_id)
     }
 
     /// Which words of the text the listing says, and where. None where it is not in the index.
@@ -204,7 +232,9 @@ impl TextView {
     fn languages(&self) -> Result<Vec<Language>, CatalogError> {
         let mut counts = Vec::new();
         for language in Language::ALL {
-            let count = self.searcher.doc_freq(&Term::from_field_text(self.fields.lang, language.code()))?;
+            let count = self
+                .searcher
+                .doc_freq(&Term::from_field_text(self.fields.lang, language.code()))?;
             if count > 0 || language == Language::English {
                 counts.push((count, language));
             }
@@ -221,7 +251,9 @@ impl TextView {
     ) -> Result<Vec<Option<Bits>>, CatalogError> {
         let admission = Admission::new(&self.fields, filter, trust, now);
         let segments = self.searcher.segment_readers().iter();
-        Ok(segments.map(|segment| admission.of_segment(segment)).collect::<tantivy::Result<_>>()?)
+        Ok(segments
+            .map(|segment| admission.of_segment(segment))
+            .collect::<tantivy::Result<_>>()?)
     }
 
     fn hits(&self, plan: &Plan, best: Vec<Candidate>) -> Result<Vec<TextHit>, CatalogError> {
@@ -244,11 +276,13 @@ impl TextView {
     }
 
     /// Where the one document is that holds the term and is not deleted.
-    fn address(&self, term: Term) -> Option<DocAddress> {
+    fn address(&self, term: &Term) -> Option<DocAddress> {
         let field: Field = term.field();
         for (place, segment) in (0_u32..).zip(self.searcher.segment_readers()) {
             let index = segment.inverted_index(field).ok()?;
-            let Some(mut postings) = index.read_postings(&term, IndexRecordOption::Basic).ok()? else { continue };
+            let Some(mut postings) = index.read_postings(term, IndexRecordOption::Basic).ok()? else {
+                continue;
+            };
             while postings.doc() != TERMINATED {
                 if !segment.is_deleted(postings.doc()) {
                     return Some(DocAddress::new(place, postings.doc()));

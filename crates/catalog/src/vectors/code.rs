@@ -35,25 +35,29 @@ impl Code {
         let codes = rest().map(|value| rounded(value / scale)).collect();
         Self { scale, codes }
     }
-
-    /// About the vector that it was made of.
-    pub(super) fn vector(scale: f32, codes: &[i8], mean: &[f32]) -> Vec<f32> {
-        let parts = codes.iter().zip(mean);
-        parts.map(|(code, mean)| mean + scale * f32::from(*code)).collect()
-    }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "clamped to what a byte takes; NaN becomes 0")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "clamped to what a byte takes; NaN becomes 0"
+)]
 fn rounded(value: f32) -> i8 {
     value.round().clamp(-CODE_MAX, CODE_MAX) as i8
 }
 
-/// The signs of a row's dimensions, 64 to a word: a bit is set where the code is positive.
-pub(super) fn signs<T: PartialOrd + Default>(values: &[T], words: &mut Vec<u64>) {
-    let zero = T::default();
-    for part in values.chunks(64) {
-        let word = |word, (bit, value): (usize, &T)| word | u64::from(*value > zero) << bit;
-        words.push(part.iter().enumerate().fold(0, word));
+/// Signs, 64 to a word: a bit is set where a part is positive.
+pub(super) fn signs(parts: impl Iterator<Item = f32>, words: &mut Vec<u64>) {
+    let (mut word, mut filled) = (0_u64, 0_u32);
+    for part in parts {
+        word |= u64::from(part > 0.0) << filled;
+        filled += 1;
+        if filled == 64 {
+            words.push(std::mem::take(&mut word));
+            filled = 0;
+        }
+    }
+    if filled > 0 {
+        words.push(word);
     }
 }
 
@@ -66,24 +70,31 @@ pub(super) struct QueryCode {
     pub scale: f32,
     /// Its product with the mean.
     pub base: f32,
-    /// The signs of what it is around the mean.
+    /// Its signs around the pivot, where rows have signs.
     pub signs: Vec<u64>,
 }
 
 impl QueryCode {
     /// None for a query of another length than the mean, or without any content.
-    pub(super) fn of(query: &[f32], mean: &[f32]) -> Option<Self> {
+    pub(super) fn of(query: &[f32], mean: &[f32], pivot: Option<&[f32]>) -> Option<Self> {
         if query.len() != mean.len() || !query.iter().all(|value| value.is_finite()) {
             return None;
         }
-        let widest = query.iter().fold(0.0_f32, |widest, value| widest.max(value.abs()));
+        let widest = query
+            .iter()
+            .fold(0.0_f32, |widest, value| widest.max(value.abs()));
         if widest == 0.0 {
             return None;
         }
         let scale = widest / code_max(query.len());
-        let rest: Vec<f32> = query.iter().zip(mean).map(|(value, mean)| value - mean).collect();
-        let mut words = Vec::with_capacity(query.len().div_ceil(64));
-        signs(&rest, &mut words);
+        let mut words = Vec::new();
+        if let Some(pivot) = pivot {
+            let parts = query.iter().zip(mean).zip(pivot);
+            signs(
+                parts.map(|((value, mean), pivot)| value - mean - pivot),
+                &mut words,
+            );
+        }
         Some(Self {
             codes: query.iter().map(|value| widened(value / scale)).collect(),
             scale,
@@ -128,7 +139,10 @@ pub(super) fn dot(query: &[i16], row: &[i8]) -> i32 {
 
 /// What a row weighs for a query: the product sum in units of the row.
 #[expect(clippy::inline_always, reason = "as `dot`")]
-#[expect(clippy::cast_precision_loss, reason = "seven digits are more than the codes hold")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "seven digits are more than the codes hold"
+)]
 #[inline(always)]
 pub(super) fn weighed(query: &QueryCode, scale: f32, row: &[i8]) -> f32 {
     scale * dot(&query.codes, row) as f32

@@ -35,6 +35,7 @@ pub(super) struct Log {
 #[derive(Debug)]
 pub(super) struct Held {
     pub rows: Rows,
+    pub is_centred: bool,
     pub settled: u64,
 }
 
@@ -75,10 +76,7 @@ impl Log {
 
     /// Reads records up to the end, or to the first that is not whole.
     fn read(&mut self, dimensions: usize) -> io::Result<Held> {
-        let mut held = Held {
-            rows: Rows::new(dimensions),
-            settled: 0,
-        };
+        let mut held = Held::new(dimensions);
         self.file.seek(SeekFrom::Start(self.len))?;
         let mut reader = BufReader::with_capacity(1 << 20, &self.file);
         let mut record = Vec::new();
@@ -117,14 +115,16 @@ impl Log {
     }
 
     /// Writes the file anew beside itself and takes its place.
-    pub(super) fn rewrite(&mut self, rows: &Rows, settled: u64) -> io::Result<()> {
+    pub(super) fn rewrite(&mut self, rows: &Rows, is_centred: bool, settled: u64) -> io::Result<()> {
         let beside = self.path.with_extension("new");
         let mut writer = BufWriter::with_capacity(1 << 20, File::create(&beside)?);
         writer.write_all(&self.header)?;
         let mut len = u64::try_from(self.header.len()).unwrap_or(u64::MAX);
         let mut count = 0;
         let mut records = Records::default();
-        records.mean(&rows.mean);
+        if is_centred {
+            records.mean(&rows.mean);
+        }
         let mut write = |records: &mut Records| {
             len += u64::try_from(records.bytes.len()).unwrap_or(u64::MAX);
             count += std::mem::take(&mut records.count);
@@ -196,11 +196,20 @@ fn next(reader: &mut impl Read, dimensions: usize, record: &mut Vec<u8>) -> io::
 }
 
 impl Held {
+    pub(super) fn new(dimensions: usize) -> Self {
+        Self {
+            rows: Rows::new(dimensions),
+            is_centred: false,
+            settled: 0,
+        }
+    }
+
     /// None for a record that makes no sense.
     fn take(&mut self, record: &[u8]) -> Option<()> {
         let (kind, rest) = record.split_first()?;
         let (payload, _) = rest.split_last_chunk::<SUM>()?;
         if *kind == MEAN {
+            self.is_centred = true;
             let mean = payload.chunks_exact(4).filter_map(|part| part.first_chunk());
             self.rows.mean = mean.map(|part| f32::from_le_bytes(*part)).collect();
             return Some(());
@@ -256,8 +265,10 @@ impl Records {
         self.record(GONE, |bytes| bytes.extend(number.to_le_bytes()));
     }
 
-    fn mean(&mut self, mean: &[f32]) {
-        self.record(MEAN, |bytes| bytes.extend(mean.iter().flat_map(|value| value.to_le_bytes())));
+    pub(super) fn mean(&mut self, mean: &[f32]) {
+        self.record(MEAN, |bytes| {
+            bytes.extend(mean.iter().flat_map(|value| value.to_le_bytes()));
+        });
     }
 
     pub(super) fn settled(&mut self, seq: u64) {

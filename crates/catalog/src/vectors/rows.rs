@@ -3,13 +3,11 @@
 use std::collections::HashMap;
 
 use super::TextHash;
-use super::code::{BLANK, Code, signs};
+use super::code::{Code, signs};
+use crate::limits::EXACT_ROWS_MAX;
 
 /// Rows of a block: growing copies one block at most.
 const BLOCK_ROWS: usize = 4096;
-
-/// Row counts at which the mean is taken anew. By the last of them it has settled.
-const MEAN_ROWS: [usize; 3] = [64, 1_024, 16_384];
 
 /// Some rows, column by column.
 #[derive(Debug, Default)]
@@ -35,7 +33,11 @@ pub(super) struct Row<'a> {
 /// All rows of a space.
 #[derive(Debug)]
 pub(super) struct Rows {
+    /// What codes are counted from. It never changes while there are rows, so that equal vectors have equal codes.
     pub mean: Vec<f32>,
+    /// What signs are counted from: about the mean of the rows around `mean`. Only where there are so many rows that signs
+    /// are of use.
+    pub pivot: Option<Vec<f32>>,
     pub blocks: Vec<Block>,
     places: HashMap<u64, u32>,
 }
@@ -44,6 +46,7 @@ impl Rows {
     pub(super) fn new(dimensions: usize) -> Self {
         Self {
             mean: vec![0.0; dimensions],
+            pivot: None,
             blocks: Vec::new(),
             places: HashMap::new(),
         }
@@ -53,9 +56,9 @@ impl Rows {
         self.mean.len()
     }
 
-    /// Words of signs to a row.
+    /// Words of signs to a row; 0 where rows have none.
     pub(super) fn words(&self) -> usize {
-        self.dimensions().div_ceil(64)
+        self.pivot.as_ref().map_or(0, |pivot| pivot.len().div_ceil(64))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -76,8 +79,13 @@ impl Rows {
             block.hashes.push(hash);
             block.scales.push(code.scale);
             block.codes.extend_from_slice(&code.codes);
-            signs(&code.codes, &mut block.signs);
+            if let Some(pivot) = &self.pivot {
+                signs(row_parts(code.scale, &code.codes, pivot), &mut block.signs);
+            }
             self.places.insert(number, place);
+        }
+        if self.pivot.is_none() && self.len() > EXACT_ROWS_MAX {
+            self.sign();
         }
     }
 
@@ -100,7 +108,7 @@ impl Rows {
             self.places.insert(moved.number, place);
             let (block, at) = split(place);
             if let Some(block) = self.blocks.get_mut(block) {
-                block.set(at, moved, dimensions, words);
+                block.set(at, &moved, dimensions, words);
             }
         }
         true
@@ -119,29 +127,31 @@ impl Rows {
             .flat_map(move |block| (0..rows(block)).filter_map(move |at| block.row(at, dimensions)))
     }
 
-    /// Whether growing from `before` rows to what there are now asks for a new mean.
-    pub(super) fn wants_mean(&self, before: usize) -> bool {
-        MEAN_ROWS.iter().any(|rows| before < *rows && self.len() >= *rows)
-    }
-
-    /// Takes the mean of all rows and codes them around it.
-    pub(super) fn recentre(&mut self) {
+    /// Gives signs to all rows.
+    fn sign(&mut self) {
         let mut sums = vec![0.0_f64; self.dimensions()];
         let mut count = 0.0_f64;
         for row in self.iter().filter(|row| row.scale >= 0.0) {
             count += 1.0;
-            for ((sum, code), mean) in sums.iter_mut().zip(row.codes).zip(&self.mean) {
-                *sum += f64::from(*mean) + f64::from(row.scale) * f64::from(*code);
+            for (sum, code) in sums.iter_mut().zip(row.codes) {
+                *sum += f64::from(row.scale) * f64::from(*code);
             }
         }
-        if count == 0.0 {
-            return;
-        }
-        let old = std::mem::replace(&mut self.mean, sums.iter().map(|sum| narrow(sum / count)).collect());
+        let pivot: Vec<f32> = sums.iter().map(|sum| narrow(sum / count.max(1.0))).collect();
         for block in &mut self.blocks {
-            block.recode(&old, &self.mean);
+            let rows = block.scales.iter().zip(block.codes.chunks_exact(pivot.len()));
+            rows.for_each(|(scale, codes)| signs(row_parts(*scale, codes, &pivot), &mut block.signs));
         }
+        self.pivot = Some(pivot);
     }
+}
+
+/// What a row is around the pivot.
+fn row_parts(scale: f32, codes: &[i8], pivot: &[f32]) -> impl ExactSizeIterator<Item = f32> {
+    codes
+        .iter()
+        .zip(pivot)
+        .map(move |(code, pivot)| scale * f32::from(*code) - pivot)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a mean of 32-bit floats")]
@@ -187,7 +197,7 @@ impl Block {
         })
     }
 
-    fn set(&mut self, at: usize, row: Moved, dimensions: usize, words: usize) {
+    fn set(&mut self, at: usize, row: &Moved, dimensions: usize, words: usize) {
         put(&mut self.numbers, at, row.number);
         put(&mut self.hashes, at, row.hash);
         put(&mut self.scales, at, row.scale);
@@ -196,21 +206,6 @@ impl Block {
         }
         if let Some(signs) = self.signs.get_mut(at * words..(at + 1) * words) {
             signs.copy_from_slice(&row.signs);
-        }
-    }
-
-    fn recode(&mut self, old: &[f32], new: &[f32]) {
-        self.signs.clear();
-        for (scale, codes) in self.scales.iter_mut().zip(self.codes.chunks_exact_mut(old.len())) {
-            if *scale >= 0.0 {
-                // About the vector: one coding more is less than the coding itself.
-                let code = Code::of(&Code::vector(*scale, codes, old), new);
-                if code.scale > BLANK {
-                    *scale = code.scale;
-                    codes.copy_from_slice(&code.codes);
-                }
-            }
-            signs(codes, &mut self.signs);
         }
     }
 }

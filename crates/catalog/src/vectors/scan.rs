@@ -10,7 +10,12 @@ use crate::numbers::NumberSet;
 const LEFT_OUT: u16 = u16::MAX;
 
 /// The `depth` rows nearest to the query among those that are admitted, nearest first.
-pub(super) fn nearest(rows: &Rows, query: &QueryCode, admitted: Option<&NumberSet>, depth: usize) -> Vec<Near> {
+pub(super) fn nearest(
+    rows: &Rows,
+    query: &QueryCode,
+    admitted: Option<&NumberSet>,
+    depth: usize,
+) -> Vec<Near> {
     let mut top = Top::new(depth);
     match admitted {
         Some(admitted) if rows.len() > EXACT_ROWS_MAX && admitted.len() <= EXACT_ROWS_MAX => {
@@ -91,10 +96,16 @@ fn distances(rows: &Rows, query: &QueryCode, admitted: Option<&NumberSet>) -> Ve
             #[inline(always)]
             || {
                 let counts = block.signs.chunks_exact(words);
-                distances.extend(counts.map(|row| u16::try_from(differing(&query.signs, row)).unwrap_or(LEFT_OUT)));
+                distances.extend(
+                    counts.map(|row| u16::try_from(differing(&query.signs, row)).unwrap_or(LEFT_OUT)),
+                );
             },
         );
-        let judged = distances.iter_mut().skip(start).zip(&block.numbers).zip(&block.scales);
+        let judged = distances
+            .iter_mut()
+            .skip(start)
+            .zip(&block.numbers)
+            .zip(&block.scales);
         for ((distance, number), scale) in judged {
             if *scale < 0.0 || admitted.is_some_and(|admitted| !admitted.contains(*number)) {
                 *distance = LEFT_OUT;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use super::code::{Code, QueryCode, weighed};
-use super::log::{Log, Records};
+use super::log::{Held, Log, Records};
 use super::rows::Rows;
 use super::{Near, TextHash, scan};
 use crate::error::CatalogError;
@@ -37,6 +37,7 @@ pub struct Space {
 #[derive(Debug)]
 struct Writer {
     log: Option<Log>,
+    is_centred: bool,
     settled: u64,
 }
 
@@ -53,19 +54,27 @@ impl Space {
             )));
         }
         if dimensions == 0 || dimensions > VECTOR_DIMENSIONS_MAX {
-            let sentence = format!("{id} gives {dimensions} dimensions; 1 to {VECTOR_DIMENSIONS_MAX} are possible");
+            let sentence =
+                format!("{id} gives {dimensions} dimensions; 1 to {VECTOR_DIMENSIONS_MAX} are possible");
             return Err(CatalogError::Vectors(sentence));
         }
         let opened = dir.map(|dir| Log::open(dir, id, dimensions)).transpose()?;
-        let (log, rows, settled) = match opened {
-            Some((log, held)) => (Some(log), held.rows, held.settled),
-            None => (None, Rows::new(dimensions), 0),
-        };
+        let (log, held) =
+            opened.map_or_else(|| (None, Held::new(dimensions)), |(log, held)| (Some(log), held));
+        let Held {
+            rows,
+            is_centred,
+            settled,
+        } = held;
         Ok(Self {
             id: id.to_owned(),
             dimensions,
             rows: RwLock::new(rows),
-            writer: Mutex::new(Writer { log, settled }),
+            writer: Mutex::new(Writer {
+                log,
+                is_centred,
+                settled,
+            }),
         })
     }
 
@@ -130,6 +139,43 @@ impl Space {
         self.read().iter().map(|row| row.number).collect()
     }
 
+    /// Whether codes are counted from where the embedder's vectors lie, see [`Space::centre`].
+    pub fn is_centred(&self) -> bool {
+        self.writer().is_centred
+    }
+
+    /// Counts codes from the mean of these vectors: those of [`PROBES`](super::PROBES), so that it is the same in every
+    /// process and codes hang on nothing but embedder and text. Once there are rows, nothing changes any more.
+    ///
+    /// # Errors
+    /// [`CatalogError::Files`].
+    pub fn centre(&self, vectors: &[Vec<f32>]) -> Result<(), CatalogError> {
+        let mut writer = self.writer();
+        let is_sound = |vector: &&Vec<f32>| {
+            vector.len() == self.dimensions && vector.iter().all(|part| part.is_finite())
+        };
+        let sound: Vec<&Vec<f32>> = vectors.iter().filter(is_sound).collect();
+        let Ok(count) = u16::try_from(sound.len()) else {
+            return Ok(());
+        };
+        if count == 0 || writer.is_centred || self.read().len() > 0 {
+            return Ok(());
+        }
+        let mut mean = vec![0.0_f32; self.dimensions];
+        for vector in sound {
+            mean.iter_mut().zip(vector).for_each(|(sum, part)| *sum += part);
+        }
+        for sum in &mut mean {
+            *sum /= f32::from(count);
+        }
+        let mut records = Records::default();
+        records.mean(&mean);
+        writer.append(&records)?;
+        writer.is_centred = true;
+        self.write().mean = mean;
+        Ok(())
+    }
+
     /// Keeps vectors, each in place of the one with its number.
     ///
     /// # Errors
@@ -138,26 +184,23 @@ impl Space {
         let mut writer = self.writer();
         let codes: Vec<Code> = {
             let rows = self.read();
-            vectors.iter().map(|new| Code::of(&new.vector, &rows.mean)).collect()
+            vectors
+                .iter()
+                .map(|new| Code::of(&new.vector, &rows.mean))
+                .collect()
         };
         let mut records = Records::default();
         for (new, code) in vectors.iter().zip(&codes) {
             records.vector(new.number, new.hash, code);
         }
         writer.append(&records)?;
-        let is_due = {
+        {
             let mut rows = self.write();
-            let before = rows.len();
             for (new, code) in vectors.iter().zip(&codes) {
                 rows.put(new.number, new.hash, code);
             }
-            let is_due = rows.wants_mean(before);
-            if is_due {
-                rows.recentre();
-            }
-            is_due
-        };
-        writer.tidy(&self.read(), is_due)
+        }
+        writer.tidy(&self.read())
     }
 
     /// Takes vectors away; numbers without one are passed over.
@@ -175,7 +218,9 @@ impl Space {
         if gone.is_empty() {
             return Ok(());
         }
-        gone.iter().for_each(|number| records.gone(*number));
+        for number in &gone {
+            records.gone(*number);
+        }
         writer.append(&records)?;
         {
             let mut rows = self.write();
@@ -183,7 +228,7 @@ impl Space {
                 rows.remove(number);
             }
         }
-        writer.tidy(&self.read(), false)
+        writer.tidy(&self.read())
     }
 
     /// Notes how far the space has come, see [`Space::settled`].
@@ -199,20 +244,20 @@ impl Space {
         records.settled(seq);
         writer.append(&records)?;
         writer.settled = seq;
-        writer.tidy(&self.read(), false)
+        writer.tidy(&self.read())
     }
 
     /// The `depth` listings nearest to the query among those that are admitted, nearest first; equals by number.
     pub fn nearest(&self, query: &[f32], admitted: Option<&NumberSet>, depth: usize) -> Vec<Near> {
         let rows = self.read();
-        let query = QueryCode::of(query, &rows.mean);
+        let query = QueryCode::of(query, &rows.mean, rows.pivot.as_deref());
         query.map_or_else(Vec::new, |query| scan::nearest(&rows, &query, admitted, depth))
     }
 
     /// The cosine of the query and each of these listings; none for one without a vector.
     pub fn cosines(&self, query: &[f32], numbers: impl IntoIterator<Item = u64>) -> Vec<Option<f32>> {
         let rows = self.read();
-        let query = QueryCode::of(query, &rows.mean);
+        let query = QueryCode::of(query, &rows.mean, rows.pivot.as_deref());
         let cosine = |number| {
             let (query, row) = (query.as_ref()?, rows.get(number)?);
             let weighed = (row.scale >= 0.0).then(|| weighed(query, row.scale, row.codes))?;
@@ -242,15 +287,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the file anew where it must be, or where most of it says nothing any more.
-    fn tidy(&mut self, rows: &Rows, is_due: bool) -> Result<(), CatalogError> {
-        let Some(log) = &mut self.log else {
-            return Ok(());
-        };
-        if is_due || log.is_stale(rows.len()) {
-            log.rewrite(rows, self.settled)?;
+    /// Writes the file anew where most of it says nothing any more.
+    fn tidy(&mut self, rows: &Rows) -> Result<(), CatalogError> {
+        match &mut self.log {
+            Some(log) if log.is_stale(rows.len()) => Ok(log.rewrite(rows, self.is_centred, self.settled)?),
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 

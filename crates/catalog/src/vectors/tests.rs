@@ -58,7 +58,10 @@ fn fill(space: &Space, dice: &mut Dice, numbers: std::ops::Range<u64>) -> BTreeM
 
 fn exact(vectors: &BTreeMap<u64, Vec<f32>>, query: &[f32], depth: usize) -> Vec<u64> {
     let dot = |vector: &[f32]| vector.iter().zip(query).map(|(a, b)| a * b).sum::<f32>();
-    let mut all: Vec<(f32, u64)> = vectors.iter().map(|(number, vector)| (dot(vector), *number)).collect();
+    let mut all: Vec<(f32, u64)> = vectors
+        .iter()
+        .map(|(number, vector)| (dot(vector), *number))
+        .collect();
     all.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     all.iter().take(depth).map(|(_, number)| *number).collect()
 }
@@ -101,7 +104,11 @@ fn signs_choose_well_among_many() {
     let vectors = fill(&space, &mut dice, 1..most + 2_001);
     assert!(space.len() > EXACT_ROWS_MAX);
     let admitted: NumberSet = vectors.keys().copied().filter(|number| number % 7 > 0).collect();
-    let few: NumberSet = vectors.keys().copied().filter(|number| number % 4_000 == 7).collect();
+    let few: NumberSet = vectors
+        .keys()
+        .copied()
+        .filter(|number| number % 4_000 == 7)
+        .collect();
     let mut shared_count = 0;
     for _ in 0..5 {
         // One that is about something: near to a row.
@@ -128,11 +135,20 @@ fn equals_go_by_number_and_what_is_blank_is_never_found() {
     let same = vec![0.5; 4];
     let batch: Vec<NewVector> = [9, 3, 7, 5].map(|number| new(number, same.clone())).into();
     space.put(&batch).unwrap();
-    space.put(&[new(1, vec![0.0; 4]), new(2, vec![f32::NAN; 4])]).unwrap();
+    space
+        .put(&[new(1, vec![0.0; 4]), new(2, vec![f32::NAN; 4])])
+        .unwrap();
     space.put(&[new(4, vec![0.5; 3])]).unwrap();
     assert_eq!(numbers(&space.nearest(&same, None, 3)), [3, 5, 7]);
     assert_eq!(numbers(&space.nearest(&same, None, 10)), [3, 5, 7, 9]);
-    assert_eq!(space.cosines(&same, [1, 3]).iter().filter(|cosine| cosine.is_none()).count(), 1);
+    assert_eq!(
+        space
+            .cosines(&same, [1, 3])
+            .iter()
+            .filter(|cosine| cosine.is_none())
+            .count(),
+        1
+    );
     assert!(space.nearest(&[0.0; 4], None, 10).is_empty());
     assert!(space.nearest(&[f32::INFINITY; 4], None, 10).is_empty());
     assert!(space.nearest(&[0.5; 3], None, 10).is_empty());
@@ -141,9 +157,16 @@ fn equals_go_by_number_and_what_is_blank_is_never_found() {
 }
 
 #[test]
-fn many_that_are_the_same_survive_a_new_mean() {
-    let space = Space::open(None, "test", 8).unwrap();
-    let vector = Dice(3).vector(8);
+fn the_mean_is_set_once_and_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = || Space::open(Some(dir.path()), "test", 8).unwrap();
+    let space = open();
+    let mut dice = Dice(3);
+    let probes: Vec<Vec<f32>> = (0..9).map(|_| dice.vector(8)).collect();
+    space.centre(&[vec![f32::NAN; 8], vec![1.0; 3]]).unwrap();
+    assert!(!space.is_centred());
+    space.centre(&probes).unwrap();
+    let vector = dice.vector(8);
     let all: Vec<NewVector> = (1..=200).map(|number| new(number, vector.clone())).collect();
     for batch in all.chunks(10) {
         space.put(batch).unwrap();
@@ -151,13 +174,39 @@ fn many_that_are_the_same_survive_a_new_mean() {
     let found = space.nearest(&vector, None, 300);
     assert_eq!(numbers(&found), (1..=200).collect::<Vec<_>>());
     assert!(found.iter().all(|near| (near.score - 1.0).abs() < 0.02));
+    space.centre(&probes[..1]).unwrap();
+    assert_eq!(space.nearest(&vector, None, 300), found);
+    drop(space);
+    assert!(open().is_centred());
+    assert_eq!(open().nearest(&vector, None, 300), found);
+}
+
+#[test]
+fn codes_hang_on_nothing_but_the_vector() {
+    let mut dice = Dice(10);
+    let probes: Vec<Vec<f32>> = (0..9).map(|_| dice.vector(32)).collect();
+    let all: Vec<NewVector> = (1..=100).map(|number| new(number, dice.vector(32))).collect();
+    let (forth, back) = (
+        Space::open(None, "a", 32).unwrap(),
+        Space::open(None, "b", 32).unwrap(),
+    );
+    for space in [&forth, &back] {
+        space.centre(&probes).unwrap();
+    }
+    all.iter()
+        .for_each(|one| forth.put(std::slice::from_ref(one)).unwrap());
+    back.put(&all.iter().rev().cloned().collect::<Vec<_>>()).unwrap();
+    let query = dice.vector(32);
+    assert_eq!(forth.nearest(&query, None, 100), back.nearest(&query, None, 100));
 }
 
 #[test]
 fn long_vectors_do_not_overflow() {
     let space = Space::open(None, "test", 8_192).unwrap();
     let part = (1.0_f32 / 8_192.0).sqrt();
-    space.put(&[new(1, vec![part; 8_192]), new(2, vec![-part; 8_192])]).unwrap();
+    space
+        .put(&[new(1, vec![part; 8_192]), new(2, vec![-part; 8_192])])
+        .unwrap();
     let found = space.nearest(&vec![part; 8_192], None, 2);
     assert_eq!(numbers(&found), [1, 2]);
     assert!((found[0].score - 1.0).abs() < 0.01 && (found[1].score + 1.0).abs() < 0.01);

@@ -62,9 +62,17 @@ pub(in crate::text) fn asked(text: &str, languages: &[Language]) -> Asked {
     let text = cut(text, TEXT_QUERY_BYTES_MAX);
     let parts = parts(text, TEXT_QUERY_BYTES_MAX, TEXT_QUERY_PARTS_MAX, TEXT_LETTERS_MAX);
     let lang = detect(text);
-    let mut asked = Asked { lang, name: name_key(text), phrases: phrases(text), ..Asked::default() };
+    let mut asked = Asked {
+        lang,
+        name: name_key(text),
+        phrases: phrases(text),
+        ..Asked::default()
+    };
     let languages = order(languages, lang);
-    let places: Vec<Vec<usize>> = parts.iter().map(|part| asked.add_units(part, &languages)).collect();
+    let places: Vec<Vec<usize>> = parts
+        .iter()
+        .map(|part| asked.add_units(part, &languages))
+        .collect();
     for number in codes::decimals(&parts) {
         asked.unit(&number.code.clone(), vec![number.code], Vec::new(), (true, false));
     }
@@ -78,7 +86,9 @@ impl Asked {
         let signs = (part.has_digit, part.is_unspaced);
         if part.is_unspaced {
             let pairs = pairs(&part.folded).into_iter();
-            return pairs.map(|pair| self.unit(&pair.clone(), vec![pair], Vec::new(), signs)).collect();
+            return pairs
+                .map(|pair| self.unit(&pair.clone(), vec![pair], Vec::new(), signs))
+                .collect();
         }
         let mut stems: Vec<String> = Vec::new();
         for stem in languages.iter().map(|language| stem(&part.text, *language)) {
@@ -92,13 +102,24 @@ impl Asked {
     }
 
     fn unit(&mut self, form: &str, stems: Vec<String>, humps: Vec<String>, signs: (bool, bool)) -> usize {
-        let known = self.units.iter_mut().enumerate().find(|(_, unit)| unit.form == form);
+        let known = self
+            .units
+            .iter_mut()
+            .enumerate()
+            .find(|(_, unit)| unit.form == form);
         if let Some((place, unit)) = known {
             unit.count += 1;
             return place;
         }
         let (has_digit, is_unspaced) = signs;
-        self.units.push(Unit { form: form.to_owned(), stems, humps, count: 1, has_digit, is_unspaced });
+        self.units.push(Unit {
+            form: form.to_owned(),
+            stems,
+            humps,
+            count: 1,
+            has_digit,
+            is_unspaced,
+        });
         self.units.len() - 1
     }
 
@@ -109,26 +130,33 @@ impl Asked {
         };
         let joined = codes::joined(parts, codes::PARTS_OF_QUERY);
         self.has_code = joined.iter().any(|joined| {
-            let parts = parts.get(joined.start..joined.start + joined.len).unwrap_or_default();
+            let parts = parts
+                .get(joined.start..joined.start + joined.len)
+                .unwrap_or_default();
             parts.len() == 1 || codes::is_written_as_one(parts)
         });
         let mut seen = BTreeSet::new();
         for joined in joined.into_iter().chain(codes::whole_chunks(parts)) {
             if seen.insert(joined.code.clone()) {
-                self.codes.push(Code { code: joined.code, units: units_of(joined.start, joined.len) });
+                self.codes.push(Code {
+                    code: joined.code,
+                    units: units_of(joined.start, joined.len),
+                });
             }
         }
         let letters: usize = parts.iter().map(Part::len).sum();
         let may_be_one = letters <= WHOLE_LETTERS_MAX && parts.iter().any(|part| part.has_digit);
-        let is_chunk = parts.len() > 1 && parts.first().map(|part| part.chunk) == parts.last().map(|part| part.chunk);
+        let is_chunk =
+            parts.len() > 1 && parts.first().map(|part| part.chunk) == parts.last().map(|part| part.chunk);
         self.whole = (!parts.is_empty() && (may_be_one || is_chunk)).then(|| codes::join(parts));
         self.add_grams(parts, &units_of, may_be_one);
     }
 
     fn add_grams(&mut self, parts: &[Part], units_of: &dyn Fn(usize, usize) -> Vec<usize>, may_be_one: bool) {
         let chunks = codes::chunks(parts).filter(|(_, chunk)| chunk.iter().any(|part| part.has_digit));
-        let mut sources: Vec<(String, Vec<usize>)> =
-            chunks.map(|(start, chunk)| (codes::join(chunk), units_of(start, chunk.len()))).collect();
+        let mut sources: Vec<(String, Vec<usize>)> = chunks
+            .map(|(start, chunk)| (codes::join(chunk), units_of(start, chunk.len())))
+            .collect();
         if may_be_one {
             sources.push((codes::join(parts), units_of(0, parts.len())));
         }
@@ -136,7 +164,10 @@ impl Asked {
         for (code, units) in sources {
             for gram in codes::trigrams(&code) {
                 if seen.insert(gram.clone()) {
-                    self.grams.push(Code { code: gram, units: units.clone() });
+                    self.grams.push(Code {
+                        code: gram,
+                        units: units.clone(),
+                    });
                 }
             }
         }
@@ -159,14 +190,19 @@ fn phrases(text: &str) -> Vec<Vec<String>> {
     const PHRASES_MAX: usize = 4;
     const WORDS_MAX: usize = 16;
     let mut pieces: Vec<&str> = text.split(['"', '“', '”', '„', '«', '»']).collect();
-    if pieces.len() % 2 == 0 {
+    if pieces.len().is_multiple_of(2) {
         pieces.pop();
     }
     let quoted = pieces.into_iter().skip(1).step_by(2);
     let forms = quoted.map(|quoted| {
         let mut terms = Terms::default();
         terms.add(quoted, None);
-        terms.forms.into_iter().filter(|form| !form.is_empty()).take(WORDS_MAX).collect::<Vec<_>>()
+        terms
+            .forms
+            .into_iter()
+            .filter(|form| !form.is_empty())
+            .take(WORDS_MAX)
+            .collect::<Vec<_>>()
     });
     forms.filter(|forms| forms.len() > 1).take(PHRASES_MAX).collect()
 }

@@ -44,7 +44,11 @@ pub(super) fn joined(parts: &[Part], parts_max: usize) -> Vec<Joined> {
             }
             code.push_str(&part.folded);
             if rest.get(..len).is_some_and(|parts| is_code(parts, letters)) {
-                found.push(Joined { code: code.clone(), start, len });
+                found.push(Joined {
+                    code: code.clone(),
+                    start,
+                    len,
+                });
             }
         }
     }
@@ -54,7 +58,9 @@ pub(super) fn joined(parts: &[Part], parts_max: usize) -> Vec<Joined> {
 /// Whether the parts, of so many letters together, are a code: letters with digits, or many digits.
 fn is_code(parts: &[Part], letters: usize) -> bool {
     let has_digit = parts.iter().any(|part| part.has_digit);
-    let has_letter = parts.iter().any(|part| part.folded.chars().any(|letter| !letter.is_numeric()));
+    let has_letter = parts
+        .iter()
+        .any(|part| part.folded.chars().any(|letter| !letter.is_numeric()));
     let is_together = parts.len() > 1 && is_one_chunk(parts);
     has_digit && (has_letter || letters >= DIGITS_MIN || (is_together && letters >= DIGITS_TOGETHER_MIN))
 }
@@ -78,7 +84,11 @@ pub(super) fn whole_chunks(parts: &[Part]) -> Vec<Joined> {
             chunk.iter().any(|part| part.has_digit) || chunk.iter().skip(1).any(is_named)
         })
         .filter(|(_, chunk)| chunk.iter().map(Part::len).sum::<usize>() <= CHUNK_LETTERS_MAX)
-        .map(|(start, chunk)| Joined { code: join(chunk), start, len: chunk.len() })
+        .map(|(start, chunk)| Joined {
+            code: join(chunk),
+            start,
+            len: chunk.len(),
+        })
         .collect()
 }
 
@@ -100,13 +110,21 @@ pub(super) fn join(parts: &[Part]) -> String {
 /// Numbers with a fraction, one form for comma and point: `5,5` is `5.5`.
 pub(super) fn decimals(parts: &[Part]) -> Vec<Joined> {
     let is_digits = |part: &Part| part.folded.chars().all(char::is_numeric);
-    let pairs = parts.windows(2).enumerate().filter_map(|(start, pair)| match pair {
-        [whole, fraction] if whole.chunk == fraction.chunk && matches!(fraction.joint, Some('.' | ',')) => {
-            (is_digits(whole) && is_digits(fraction)).then(|| (start, format!("{}.{}", whole.folded, fraction.folded)))
-        }
-        _ => None,
-    });
-    pairs.map(|(start, code)| Joined { code, start, len: 2 }).collect()
+    let pairs = parts
+        .windows(2)
+        .enumerate()
+        .filter_map(|(start, pair)| match pair {
+            [whole, fraction]
+                if whole.chunk == fraction.chunk && matches!(fraction.joint, Some('.' | ',')) =>
+            {
+                (is_digits(whole) && is_digits(fraction))
+                    .then(|| (start, format!("{}.{}", whole.folded, fraction.folded)))
+            }
+            _ => None,
+        });
+    pairs
+        .map(|(start, code)| Joined { code, start, len: 2 })
+        .collect()
 }
 
 /// Every three neighbouring letters of a code; none of a shorter one.

@@ -18,8 +18,13 @@ pub(in crate::text) enum Language {
 }
 
 impl Language {
-    pub(in crate::text) const ALL: [Self; 5] =
-        [Self::English, Self::French, Self::Russian, Self::German, Self::Spanish];
+    pub(in crate::text) const ALL: [Self; 5] = [
+        Self::English,
+        Self::French,
+        Self::Russian,
+        Self::German,
+        Self::Spanish,
+    ];
 
     /// The primary subtag.
     pub(in crate::text) const fn code(self) -> &'static str {
@@ -76,7 +81,11 @@ pub(super) fn stem(word: &str, language: Language) -> String {
 
 /// The primary subtag in lower case of a language tag.
 pub(in crate::text) fn primary(tag: &str) -> String {
-    tag.split(['-', '_']).next().unwrap_or(tag).trim().to_ascii_lowercase()
+    tag.split(['-', '_'])
+        .next()
+        .unwrap_or(tag)
+        .trim()
+        .to_ascii_lowercase()
 }
 
 /// From where on a detected language is believed. Names of products, mostly in no language, stay below it; four of five

@@ -33,8 +33,15 @@ impl Part {
 
 /// The parts of the first `bytes_max` bytes of the text, at most `parts_max` of them, each cut at `letters_max` letters.
 pub(super) fn parts(text: &str, bytes_max: usize, parts_max: usize, letters_max: usize) -> Vec<Part> {
-    let mut cutter = Cutter { parts_max, letters_max, ..Cutter::default() };
-    for letter in cut(text, bytes_max).nfkc().filter(|letter| !is_invisible(*letter)) {
+    let mut cutter = Cutter {
+        parts_max,
+        letters_max,
+        ..Cutter::default()
+    };
+    for letter in cut(text, bytes_max)
+        .nfkc()
+        .filter(|letter| !is_invisible(*letter))
+    {
         if cutter.parts.len() >= parts_max {
             break;
         }
@@ -117,5 +124,9 @@ fn humps(run: &str) -> Vec<String> {
         was_lower = letter.is_lowercase();
     }
     let are_words = words.len() > 1 && words.iter().all(|word| word.chars().count() >= LETTERS_MIN);
-    if are_words { words.iter().map(|word| fold(word)).collect() } else { Vec::new() }
+    if are_words {
+        words.iter().map(|word| fold(word)).collect()
+    } else {
+        Vec::new()
+    }
 }

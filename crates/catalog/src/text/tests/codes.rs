@@ -6,8 +6,21 @@ use super::{attribute, entry, found, index_of, names, search};
 
 #[test]
 fn one_code_is_found_however_it_is_written() {
-    let index = names(&["Sony Turntable - PSLX350H", "Sony PS-LX300 turntable", "Turntable belt 350 mm", "Philips H350 lamp"]);
-    for text in ["PSLX350H", "pslx350h", "PS-LX350H", "ps lx350h", "ps lx 350 h", "PS_LX/350.H", "ＰＳＬＸ３５０Ｈ"] {
+    let index = names(&[
+        "Sony Turntable - PSLX350H",
+        "Sony PS-LX300 turntable",
+        "Turntable belt 350 mm",
+        "Philips H350 lamp",
+    ]);
+    for text in [
+        "PSLX350H",
+        "pslx350h",
+        "PS-LX350H",
+        "ps lx350h",
+        "ps lx 350 h",
+        "PS_LX/350.H",
+        "ＰＳＬＸ３５０Ｈ",
+    ] {
         assert_eq!(found(&index, text).first(), Some(&1), "{text}");
         let hits = search(&index.view(), text);
         assert!(hits.hits.first().unwrap().exact, "{text}");
@@ -16,8 +29,21 @@ fn one_code_is_found_however_it_is_written() {
 
 #[test]
 fn a_code_with_a_letter_wrong_or_its_end_missing_is_still_first() {
-    let index = names(&["Modem TD-8816 adsl", "Cable ICUSB1284", "Filter 433810U", "Switch TL-SF1005D", "Modem WD-3200"]);
-    for (text, number) in [("td8b16", 1), ("td88", 1), ("icusb1i84", 2), ("icusb12", 2), ("43381", 3), ("sf1005", 4)] {
+    let index = names(&[
+        "Modem TD-8816 adsl",
+        "Cable ICUSB1284",
+        "Filter 433810U",
+        "Switch TL-SF1005D",
+        "Modem WD-3200",
+    ]);
+    for (text, number) in [
+        ("td8b16", 1),
+        ("td88", 1),
+        ("icusb1i84", 2),
+        ("icusb12", 2),
+        ("43381", 3),
+        ("sf1005", 4),
+    ] {
         assert_eq!(found(&index, text).first(), Some(&number), "{text}");
     }
 }
@@ -31,16 +57,33 @@ fn the_very_model_is_before_its_siblings() {
         "Apple iPhone 14 Pro Max 256GB",
         "Case for iPhone 15 Pro Max",
     ]);
-    for text in ["iPhone 15 Pro Max 256GB", "iphone 15 pro max 256 gb", "IPHONE15 pro max 256Gb", "apple iphone 15 pro max 256 GB"] {
+    for text in [
+        "iPhone 15 Pro Max 256GB",
+        "iphone 15 pro max 256 gb",
+        "IPHONE15 pro max 256Gb",
+        "apple iphone 15 pro max 256 GB",
+    ] {
         assert_eq!(found(&index, text).first(), Some(&3), "{text}");
     }
 }
 
 #[test]
 fn names_of_tools_are_found_whole_and_in_parts() {
-    let index = names(&["sortes.draw@v1", "weather.get_forecast", "getWeatherNow", "draw a card", "airportCodes"]);
+    let index = names(&[
+        "sortes.draw@v1",
+        "weather.get_forecast",
+        "getWeatherNow",
+        "draw a card",
+        "airportCodes",
+    ]);
     assert_eq!(found(&index, "sortes.draw@v1"), [1, 4]);
-    assert!(search(&index.view(), "sortes.draw@v1").hits.first().unwrap().exact);
+    assert!(
+        search(&index.view(), "sortes.draw@v1")
+            .hits
+            .first()
+            .unwrap()
+            .exact
+    );
     assert_eq!(found(&index, "sortes").first(), Some(&1));
     assert_eq!(found(&index, "SORTES draw V1").first(), Some(&1));
     assert_eq!(found(&index, "get_forecast").first(), Some(&2));
@@ -51,7 +94,14 @@ fn names_of_tools_are_found_whole_and_in_parts() {
 
 #[test]
 fn fractions_and_sizes() {
-    let index = names(&["Drill bit 5,5 mm", "Drill bit 5.0 mm", "Drill bit 55 mm", "Bolt M8x20", "Bolt M8x25", "Bolt M10x20"]);
+    let index = names(&[
+        "Drill bit 5,5 mm",
+        "Drill bit 5.0 mm",
+        "Drill bit 55 mm",
+        "Bolt M8x20",
+        "Bolt M8x25",
+        "Bolt M10x20",
+    ]);
     assert_eq!(found(&index, "drill bit 5.5").first(), Some(&1));
     assert_eq!(found(&index, "drill bit 5,5 mm").first(), Some(&1));
     for text in ["bolt M8x20", "bolt m8×20", "bolt M8 x 20", "M8X20"] {

@@ -11,8 +11,32 @@ use super::{entry, found, index_of, names, search};
 fn nothing_in_a_text_is_a_language() {
     let index = names(&["red apple", "AND OR NOT", "x to y"]);
     for text in [
-        "", "   ", "\t\n", "!!!", "\0", "\u{202e}\u{200b}", "(((((", "\"", "\"\"", "\" \"", "title:(", "[x TO y", "{0}", "* ? ~2 ^",
-        "a* OR b*", "\\", "/re(g+)+x/", "+-+-", "<script>", "'; DROP TABLE", "%00", "🦀🦀", "\u{feff}", "̈̈̈̈", "....", "@v1",
+        "",
+        "   ",
+        "\t\n",
+        "!!!",
+        "\0",
+        "\u{202e}\u{200b}",
+        "(((((",
+        "\"",
+        "\"\"",
+        "\" \"",
+        "title:(",
+        "[x TO y",
+        "{0}",
+        "* ? ~2 ^",
+        "a* OR b*",
+        "\\",
+        "/re(g+)+x/",
+        "+-+-",
+        "<script>",
+        "'; DROP TABLE",
+        "%00",
+        "🦀🦀",
+        "\u{feff}",
+        "̈̈̈̈",
+        "....",
+        "@v1",
     ] {
         search(&index.view(), text);
     }
@@ -37,7 +61,9 @@ fn a_million_words_are_read_no_further_than_the_limit() {
 
 #[test]
 fn no_query_walks_more_lists_than_the_limit() {
-    let words: Vec<String> = (0..600).map(|word| format!("word{word} x{word}y plain")).collect();
+    let words: Vec<String> = (0..600)
+        .map(|word| format!("word{word} x{word}y plain"))
+        .collect();
     let index = index_of(vec![entry(1, &words.join(" ")), entry(2, "plain")]);
     let view = index.view();
     let text = words.join(" ");
@@ -50,7 +76,16 @@ fn no_query_walks_more_lists_than_the_limit() {
 
 #[test]
 fn a_listing_of_anything_is_taken() {
-    let texts = ["\0\0", "\u{202e}abc", &"é".repeat(40_000), &"a ".repeat(40_000), "\u{1f}a\u{1f}b", "", "🦀", &"1".repeat(70_000)];
+    let texts = [
+        "\0\0",
+        "\u{202e}abc",
+        &"é".repeat(40_000),
+        &"a ".repeat(40_000),
+        "\u{1f}a\u{1f}b",
+        "",
+        "🦀",
+        &"1".repeat(70_000),
+    ];
     let index = names(&texts);
     assert_eq!(index.view().len(), texts.len() as u64);
     assert_eq!(found(&index, "a b").first(), Some(&5));

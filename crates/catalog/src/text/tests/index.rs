@@ -17,7 +17,11 @@ fn open(dir: &std::path::Path) -> TextIndex {
 
 #[test]
 fn a_listing_comes_back_as_it_was() {
-    let mut listing = attribute(attribute(entry(7, "Ein Name"), "a", AttributeValue::Int(-5)), "b", AttributeValue::Bool(false));
+    let mut listing = attribute(
+        attribute(entry(7, "Ein Name"), "a", AttributeValue::Int(-5)),
+        "b",
+        AttributeValue::Bool(false),
+    );
     listing = attribute(listing, "c", AttributeValue::Text("x=y\u{1f}\"".to_owned()));
     let listing = Entry {
         description: "mit \0 allem".to_owned(),
@@ -34,7 +38,14 @@ fn a_listing_comes_back_as_it_was() {
     let index = super::index_of(vec![listing.clone(), entry(8, "other")]);
     let view = index.view();
     assert_eq!(view.entry(7), Some(listing.clone()));
-    assert_eq!((view.number_of(&listing.id), view.number_of("lst_none"), view.entry(9)), (Some(7), None, None));
+    assert_eq!(
+        (
+            view.number_of(&listing.id),
+            view.number_of("lst_none"),
+            view.entry(9)
+        ),
+        (Some(7), None, None)
+    );
 }
 
 #[test]
@@ -42,12 +53,23 @@ fn the_last_change_is_known_after_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let index = open(dir.path());
     assert_eq!(index.applied(), 0);
-    index.apply(&[change(entry(1, "red apple")), change(entry(2, "green pear"))]).unwrap();
+    index
+        .apply(&[change(entry(1, "red apple")), change(entry(2, "green pear"))])
+        .unwrap();
     index.apply(&[]).unwrap();
-    index.apply(&[Change { seq: 9, number: 1, entry: None }]).unwrap();
+    index
+        .apply(&[Change {
+            seq: 9,
+            number: 1,
+            entry: None,
+        }])
+        .unwrap();
     drop(index);
     let index = open(dir.path());
-    assert_eq!((index.applied(), index.view().len(), found(&index, "pear")), (9, 1, vec![2]));
+    assert_eq!(
+        (index.applied(), index.view().len(), found(&index, "pear")),
+        (9, 1, vec![2])
+    );
     index.clear().unwrap();
     assert_eq!((index.applied(), index.view().len()), (0, 0));
     drop(index);
@@ -62,30 +84,59 @@ fn what_was_not_committed_at_the_end_is_asked_for_again() {
     // As if the process ended between writing the changes and committing them: files are there, the commit is not.
     let mut writer: IndexWriter = index.lock_writer().take().unwrap();
     writer.delete_term(Term::from_field_u64(index.fields.number, 1));
-    writer.add_document(document::document(&index.fields, &entry(2, "green pear")).unwrap()).unwrap();
+    writer
+        .add_document(document::document(&index.fields, &entry(2, "green pear")).unwrap())
+        .unwrap();
     let mut prepared = writer.prepare_commit().unwrap();
     prepared.set_payload("2");
     std::mem::forget(prepared);
     drop(writer);
     drop(index);
     let index = open(dir.path());
-    assert_eq!((index.applied(), found(&index, "apple"), found(&index, "pear")), (1, vec![1], vec![]));
-    index.apply(&[change(entry(2, "green pear")), Change { seq: 3, number: 1, entry: None }]).unwrap();
-    assert_eq!((index.applied(), found(&index, "apple"), found(&index, "pear")), (3, vec![], vec![2]));
+    assert_eq!(
+        (index.applied(), found(&index, "apple"), found(&index, "pear")),
+        (1, vec![1], vec![])
+    );
+    index
+        .apply(&[
+            change(entry(2, "green pear")),
+            Change {
+                seq: 3,
+                number: 1,
+                entry: None,
+            },
+        ])
+        .unwrap();
+    assert_eq!(
+        (index.applied(), found(&index, "apple"), found(&index, "pear")),
+        (3, vec![], vec![2])
+    );
 }
 
 #[test]
 fn taking_the_same_changes_up_twice_changes_nothing() {
     let index = names(&["red apple", "green pear"]);
-    index.apply(&[change(entry(1, "red apple")), change(entry(2, "green pear"))]).unwrap();
-    assert_eq!((index.view().len(), index.applied(), found(&index, "apple")), (2, 2, vec![1]));
+    index
+        .apply(&[change(entry(1, "red apple")), change(entry(2, "green pear"))])
+        .unwrap();
+    assert_eq!(
+        (index.view().len(), index.applied(), found(&index, "apple")),
+        (2, 2, vec![1])
+    );
 }
 
 #[test]
 fn a_refused_batch_leaves_nothing_behind() {
     let index = names(&["red apple"]);
     let number = NUMBER_MAX + 1;
-    let bad = [change(entry(2, "green pear")), Change { seq: 3, number, entry: Some(entry(number, "plum")) }];
+    let bad = [
+        change(entry(2, "green pear")),
+        Change {
+            seq: 3,
+            number,
+            entry: Some(entry(number, "plum")),
+        },
+    ];
     assert!(index.apply(&bad).is_err());
     assert_eq!((index.applied(), index.view().len()), (1, 1));
     index.apply(&[change(entry(4, "blue plum"))]).unwrap();
@@ -112,7 +163,10 @@ fn an_index_that_cannot_be_read_is_built_anew() {
         |dir| fs::write(dir.join("meta.json"), "{ not json").unwrap(),
         |dir| {
             for file in fs::read_dir(dir).unwrap().map(|file| file.unwrap().path()) {
-                if file.extension().is_some_and(|ending| ending == "idx" || ending == "term") {
+                if file
+                    .extension()
+                    .is_some_and(|ending| ending == "idx" || ending == "term")
+                {
                     fs::remove_file(file).unwrap();
                 }
             }
@@ -151,8 +205,23 @@ fn a_folder_is_used_by_one_at_a_time() {
 fn a_view_stays_as_it_was_taken() {
     let index = names(&["red apple"]);
     let view = index.view();
-    index.apply(&[Change { seq: 2, number: 1, entry: None }, change(entry(3, "green apple"))]).unwrap();
-    assert_eq!((super::search(&view, "apple").hits[0].number, found(&index, "apple")), (1, vec![3]));
+    index
+        .apply(&[
+            Change {
+                seq: 2,
+                number: 1,
+                entry: None,
+            },
+            change(entry(3, "green apple")),
+        ])
+        .unwrap();
+    assert_eq!(
+        (
+            super::search(&view, "apple").hits[0].number,
+            found(&index, "apple")
+        ),
+        (1, vec![3])
+    );
 }
 
 #[test]
@@ -172,8 +241,21 @@ fn it_is_explained_which_words_are_where() {
         ..entry(1, "Turntable PS-LX350H")
     };
     let index = super::index_of(vec![listing]);
-    let matched = index.view().explain(1, "sony record player pslx350h restaur").unwrap();
-    let of = |field, terms: &[&str]| Matched { field, terms: terms.iter().map(ToString::to_string).collect() };
-    assert_eq!(matched, [of("name", &["pslx350h"]), of("description", &["record", "restaur"]), of("brand", &["sony"])]);
+    let matched = index
+        .view()
+        .explain(1, "sony record player pslx350h restaur")
+        .unwrap();
+    let of = |field, terms: &[&str]| Matched {
+        field,
+        terms: terms.iter().map(ToString::to_string).collect(),
+    };
+    assert_eq!(
+        matched,
+        [
+            of("name", &["pslx350h"]),
+            of("description", &["record", "restaur"]),
+            of("brand", &["sony"])
+        ]
+    );
     assert!(index.view().explain(2, "sony").is_none());
 }

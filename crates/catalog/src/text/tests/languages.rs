@@ -12,7 +12,11 @@ fn words_are_found_by_their_stems_in_each_language() {
         with_lang(2, "réservations d'hôtels et traductions de textes", "fr"),
         with_lang(3, "бронирование гостиниц и переводы текстов", "ru"),
         with_lang(4, "Übersetzungen von Häusern und Verträgen", "de"),
-        with_lang(5, "traducciones de canciones y reservas de hoteles baratos", "es-MX"),
+        with_lang(
+            5,
+            "traducciones de canciones y reservas de hoteles baratos",
+            "es-MX",
+        ),
     ]);
     for (text, number) in [
         ("translating a document", 1),
@@ -33,7 +37,14 @@ fn words_are_found_by_their_stems_in_each_language() {
 
 #[test]
 fn accents_and_forms_of_letters_make_no_difference() {
-    let index = names(&["Crème brûlée", "Ёлка зелёная", "Straße Öl", "Café noir", "Σίσυφος", "ﬁne ﬂour"]);
+    let index = names(&[
+        "Crème brûlée",
+        "Ёлка зелёная",
+        "Straße Öl",
+        "Café noir",
+        "Σίσυφος",
+        "ﬁne ﬂour",
+    ]);
     for (text, number) in [
         ("creme brulee", 1),
         ("CRÈME BRÛLÉE", 1),
@@ -91,8 +102,14 @@ fn the_language_of_a_query_is_told_when_it_is_certain() {
     let index = names(&["anything"]);
     let view = index.view();
     for (text, lang) in [
-        ("Je voudrais réserver une chambre d'hôtel à Paris pour deux personnes la semaine prochaine", Some("fr")),
-        ("What is the best way to find out whether the hotel has any rooms left for the next week?", Some("en")),
+        (
+            "Je voudrais réserver une chambre d'hôtel à Paris pour deux personnes la semaine prochaine",
+            Some("fr"),
+        ),
+        (
+            "What is the best way to find out whether the hotel has any rooms left for the next week?",
+            Some("en"),
+        ),
         ("найди гостиницу", Some("ru")),
         ("笔记本电脑", Some("zh")),
         ("", None),
@@ -105,26 +122,51 @@ fn the_language_of_a_query_is_told_when_it_is_certain() {
 #[test]
 fn listings_without_a_language_are_found_by_the_one_they_are_in() {
     let index = index_of(vec![
-        super::entry(1, "Bonjour, nous proposons des traductions professionnelles de documents juridiques et commerciaux"),
-        super::entry(2, "Professional translations of legal and commercial documents for companies all over the world"),
+        super::entry(
+            1,
+            "Bonjour, nous proposons des traductions professionnelles de documents juridiques et commerciaux",
+        ),
+        super::entry(
+            2,
+            "Professional translations of legal and commercial documents for companies all over the world",
+        ),
         with_lang(3, "Sony WH-1000XM5", "fr-CA"),
     ]);
-    let filter = Filter { lang: Some("fr".to_owned()), ..Filter::default() };
-    let browsed = index.view().browse(&filter, &NoTrust, now(), None, DEPTH).unwrap();
+    let filter = Filter {
+        lang: Some("fr".to_owned()),
+        ..Filter::default()
+    };
+    let browsed = index
+        .view()
+        .browse(&filter, &NoTrust, now(), None, DEPTH)
+        .unwrap();
     assert_eq!(browsed.iter().map(|hit| hit.number).collect::<Vec<_>>(), [1, 3]);
 }
 
 #[test]
 fn no_word_is_left_out() {
     let index = names(&["The Who", "To be or not to be", "IT", "Вы и мы", "Être ou avoir"]);
-    for (text, number) in [("the who", 1), ("to be or not to be", 2), ("it", 3), ("и", 4), ("ou", 5)] {
+    for (text, number) in [
+        ("the who", 1),
+        ("to be or not to be", 2),
+        ("it", 3),
+        ("и", 4),
+        ("ou", 5),
+    ] {
         assert_eq!(found(&index, text).first(), Some(&number), "{text}");
     }
 }
 
 #[test]
 fn beginnings_and_slips_find_words() {
-    let index = names(&["Restaurant finder", "Headphones", "Keyboard mechanical", "Гостиница", "Rest area", "Translation"]);
+    let index = names(&[
+        "Restaurant finder",
+        "Headphones",
+        "Keyboard mechanical",
+        "Гостиница",
+        "Rest area",
+        "Translation",
+    ]);
     for (text, number) in [
         ("restaur", 1),
         ("headph", 2),
@@ -137,7 +179,11 @@ fn beginnings_and_slips_find_words() {
     ] {
         assert_eq!(found(&index, text).first(), Some(&number), "{text}");
     }
-    assert_eq!(found(&index, "rest").first(), Some(&5), "what was typed is before what begins with it");
+    assert_eq!(
+        found(&index, "rest").first(),
+        Some(&5),
+        "what was typed is before what begins with it"
+    );
     assert!(found(&index, "xylophone").is_empty());
 }
 
@@ -154,13 +200,22 @@ fn what_stands_in_quotes_is_before_the_same_words_apart() {
     assert_eq!((first.number, first.exact), (2, true));
     assert!(hits.hits.iter().skip(1).all(|hit| !hit.exact));
     assert_eq!(found(&index, "«夜市»"), [4]);
-    assert_eq!(found(&index, "\"night market").len(), 3, "a quote that is never closed is no quote");
+    assert_eq!(
+        found(&index, "\"night market").len(),
+        3,
+        "a quote that is never closed is no quote"
+    );
 }
 
 #[test]
 fn a_name_that_is_the_whole_query_is_exact() {
     let index = names(&["Weather", "Weather weather weather in the weather", "Weather Now"]);
     let hits = search(&index.view(), "  weather! ");
-    let exact: Vec<u64> = hits.hits.iter().filter(|hit| hit.exact).map(|hit| hit.number).collect();
+    let exact: Vec<u64> = hits
+        .hits
+        .iter()
+        .filter(|hit| hit.exact)
+        .map(|hit| hit.number)
+        .collect();
     assert_eq!((exact, hits.hits.first().unwrap().number), (vec![1], 1));
 }

@@ -1,0 +1,38 @@
+//! The texts whose vectors say where an embedder's vectors lie.
+
+/// Listings of every kind, in the languages that hubs see most. Changing one changes every code: the vectors of all hubs are
+/// then good only for those that made them, so it comes with another version of the file.
+pub const PROBES: &[&str] = &[
+    "Weather forecast\nReturns temperature, wind and rain for a city and a date.",
+    "Translate text\nTranslates a text from one language into another.",
+    "Send an e-mail\nSends a message with attachments to one or more addresses.",
+    "Currency rates\nConverts an amount between two currencies at today's rate.",
+    "Image generation\nDraws a picture from a description.",
+    "Search flights\nFinds the cheapest flights between two airports.",
+    "Sony cordless telephone with answering machine\nBlack, two handsets.",
+    "Stainless steel kitchen knife, 20 cm\nDishwasher safe.",
+    "Running shoes for women\nLight, breathable, size 38.",
+    "Canon inkjet printer PIXMA\nPrints, scans and copies.",
+    "How personal data is protected\nWhat companies may keep, and for how long.",
+    "The history of the Roman Empire\nFrom the republic to its fall.",
+    "Appartement de trois pièces à louer\nBalcon, ascenseur, près de la gare.",
+    "Vélo électrique pliant\nAutonomie de 60 km, freins à disque.",
+    "Comment déclarer ses impôts ?\nLes démarches, étape par étape.",
+    "Recherche d'entreprises\nRenvoie l'adresse et le numéro d'une société.",
+    "Квартира в центре Москвы\nДве комнаты, свежий ремонт, рядом метро.",
+    "Ноутбук для работы и учёбы\nЛёгкий, экран 14 дюймов.",
+    "Доставка еды на дом\nЗаказ из ресторанов города за полчаса.",
+    "Как оформить загранпаспорт\nДокументы и сроки.",
+    "Gebrauchtwagen, Diesel, erste Hand\nScheckheftgepflegt, unfallfrei.",
+    "Termin beim Arzt buchen\nFindet freie Zeiten in einer Praxis.",
+    "Zapatos de cuero para hombre\nHechos a mano.",
+    "Consulta del tiempo\nDevuelve la previsión para una ciudad.",
+    "笔记本电脑\n轻薄，适合办公和学习。",
+    "天气预报\n返回城市的气温和降雨。",
+    "Run a database query\nExecutes SQL and returns rows as JSON.",
+    "List the files of a repository\nReads a folder at a commit.",
+    "Summarise a document\nReturns the main points of a PDF.",
+    "Green tea, organic, 100 g\nLoose leaves from Japan.",
+    "Wooden toy train for children\nFrom three years on.",
+    "Photosynthesis\nHow plants turn light into energy.",
+];
