@@ -23,7 +23,7 @@ use aip_relay::mailbox::memory::MemoryMailboxes;
 use aip_relay::mailbox::{Epoch, MailboxStore, Quota};
 use aip_relay::neighbours::{Alone, Ears, Neighbours};
 use aip_relay::presence::Presence;
-use aip_relay::rate::{Rate, SenderRates};
+use aip_relay::rate::{Rate, SenderBuckets, SenderRates};
 use aip_relay::relay::{Relay, RelayConfig};
 use rand::rngs::SysRng;
 use rand_core::{CryptoRng, Rng as _, UnwrapErr};
@@ -223,10 +223,7 @@ pub async fn open(settings: Settings, folder: &DataDir, models: Models) -> Resul
 pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
     let life = Lifecycle::new();
     let domain = Domain::parse(&settings.hub.domain)?;
-    let (neighbours, siblings): (Arc<dyn Neighbours>, Arc<dyn Siblings>) = match &seams.cluster {
-        Some(cluster) => (cluster.clone(), cluster.clone()),
-        None => (Arc::new(Alone), Arc::new(AloneSiblings)),
-    };
+    let (neighbours, siblings) = others(seams.cluster.as_ref());
     let presence = Presence::among(neighbours, seams.mailboxes.clone());
     if let Some(stores) = &seams.stores {
         stores.bell.hang(&presence, seams.clock.clone());
@@ -244,18 +241,11 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
         },
     ));
     if let Some(cluster) = &seams.cluster {
-        let ears: Weak<dyn Ears> = Arc::downgrade(&(presence.clone() as Arc<dyn Ears>));
-        cluster.listen(ears);
-        cluster.inform(Arc::downgrade(&registry));
+        hear(cluster, &presence, &registry);
     }
-    let catalog = Catalog::open_in_place_of(
-        catalog_options(&settings, seams.index_dir, &seams.hub_key),
-        Arc::new(StoredSource::new(seams.listings.clone(), registry.clone())),
-        seams.embedders.wished,
-        seams.embedders.former,
-        Arc::new(NoTrust),
-        seams.clock.clone(),
-    )?;
+    let source = StoredSource::new(seams.listings.clone(), registry.clone());
+    let options = catalog_options(&settings, seams.index_dir, &seams.hub_key);
+    let catalog = open_catalog(options, source, seams.embedders, &seams.clock)?;
     let config = relay_config(&settings, domain.clone())?;
     let identities = RegistryIdentities::new(registry.clone(), config.quota);
     let relay_seams = aip_relay::relay::Seams {
@@ -264,10 +254,7 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
         store: seams.mailboxes.clone(),
         outbound: seams.outbound,
         presence: presence.clone(),
-        buckets: match &seams.cluster {
-            Some(cluster) => Arc::new(cluster.buckets(config.rate)),
-            None => Arc::new(SenderRates::new(config.rate, seams.clock.clone())),
-        },
+        buckets: buckets(seams.cluster.as_ref(), config.rate, &seams.clock),
     };
     let app = App::new(Parts {
         settings: Arc::new(settings),
@@ -292,6 +279,41 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
         app: Data::new(app),
         life,
     })
+}
+
+/// The catalog, which trusts nobody more than others.
+fn open_catalog(
+    options: CatalogOptions,
+    source: StoredSource,
+    embedders: Embedders,
+    clock: &Arc<dyn Clock>,
+) -> Result<Arc<Catalog>, CatalogError> {
+    let Embedders { wished, former } = embedders;
+    let (source, clock) = (Arc::new(source), clock.clone());
+    Catalog::open_in_place_of(options, source, wished, former, Arc::new(NoTrust), clock)
+}
+
+/// The other processes of the hub, for sessions and for names.
+fn others(cluster: Option<&Arc<Cluster>>) -> (Arc<dyn Neighbours>, Arc<dyn Siblings>) {
+    match cluster {
+        Some(cluster) => (cluster.clone(), cluster.clone()),
+        None => (Arc::new(Alone), Arc::new(AloneSiblings)),
+    }
+}
+
+/// Lets this process hear what the others say.
+fn hear(cluster: &Cluster, presence: &Arc<Presence>, registry: &Arc<Registry>) {
+    let ears: Weak<dyn Ears> = Arc::downgrade(&(presence.clone() as Arc<dyn Ears>));
+    cluster.listen(ears);
+    cluster.inform(Arc::downgrade(registry));
+}
+
+/// What senders may send, counted together with the other processes where there are any.
+fn buckets(cluster: Option<&Arc<Cluster>>, rate: Rate, clock: &Arc<dyn Clock>) -> Arc<dyn SenderBuckets> {
+    match cluster {
+        Some(cluster) => Arc::new(cluster.buckets(rate)),
+        None => Arc::new(SenderRates::new(rate, clock.clone())),
+    }
 }
 
 /// The operating system's randomness: the root of all chance in the process.

@@ -1,4 +1,4 @@
-//! A real browser that a test drives: opens a page, types, clicks, and reads what is there. It speaks the DevTools protocol of
+//! A real browser that a test drives: opens a page, types, clicks, and reads what is there. It speaks the `DevTools` protocol of
 //! Chromium over the WebSocket that the browser names when it starts.
 
 use std::io::{BufRead as _, BufReader};
@@ -95,12 +95,10 @@ impl Driven {
         let target = self
             .call("Target.createTarget", json!({ "url": "about:blank" }))
             .await;
-        let asked = json!({ "targetId": target["targetId"], "flatten": true });
+        let asked = json!({ "targetId": target.get("targetId"), "flatten": true });
         let attached = self.call("Target.attachToTarget", asked).await;
-        attached["sessionId"]
-            .as_str()
-            .unwrap_or_default()
-            .clone_into(&mut self.session);
+        let session = attached.get("sessionId").and_then(Value::as_str);
+        session.unwrap_or_default().clone_into(&mut self.session);
         for domain in ["Page.enable", "Runtime.enable", "Log.enable"] {
             self.call(domain, json!({})).await;
         }
@@ -127,7 +125,7 @@ impl Driven {
         let asked = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true, "userGesture": true });
         let answer = self.call("Runtime.evaluate", asked).await;
         assert!(answer.get("exceptionDetails").is_none(), "{expression}: {answer}");
-        answer["result"]["value"].clone()
+        answer.pointer("/result/value").cloned().unwrap_or_default()
     }
 
     /// Waits until an expression is true.
@@ -160,8 +158,8 @@ impl Driven {
     async fn call(&mut self, method: &str, parameters: Value) -> Value {
         self.calls += 1;
         let mut asked = json!({ "id": self.calls, "method": method, "params": parameters });
-        if !self.session.is_empty() {
-            asked["sessionId"] = json!(self.session);
+        if let Some(members) = asked.as_object_mut().filter(|_| !self.session.is_empty()) {
+            members.insert("sessionId".to_owned(), json!(self.session));
         }
         let asking = async {
             if let Err(error) = self.socket.send(Message::text(asked.to_string())).await {
@@ -169,19 +167,21 @@ impl Driven {
             }
             loop {
                 let said = self.hear().await;
-                if said["id"] == self.calls {
+                let member = |name: &str| said.get(name).cloned().unwrap_or_default();
+                if member("id") == self.calls {
                     assert!(said.get("error").is_none(), "{method}: {said}");
-                    return said["result"].clone();
+                    return member("result");
                 }
-                if said["method"] == "Log.entryAdded" || said["method"] == "Runtime.exceptionThrown" {
+                let event = member("method");
+                if event == "Log.entryAdded" || event == "Runtime.exceptionThrown" {
                     self.console.push(said);
                 }
             }
         };
-        match tokio::time::timeout(PATIENCE, asking).await {
-            Ok(answer) => answer,
-            Err(_elapsed) => panic!("the browser does not answer to {method}"),
-        }
+        let Ok(answer) = tokio::time::timeout(PATIENCE, asking).await else {
+            panic!("the browser does not answer to {method}")
+        };
+        answer
     }
 
     async fn hear(&mut self) -> Value {
@@ -205,7 +205,7 @@ impl Drop for Driven {
 
 /// The address that the browser says on standard error, which is read to its end so that it never has to wait.
 fn address(process: &mut Child) -> Option<String> {
-    let (tell, told) = std::sync::mpsc::channel();
+    let (tell, told) = std::sync::mpsc::sync_channel(1);
     let lines = BufReader::new(process.stderr.take()?).lines();
     std::thread::spawn(move || {
         for line in lines.map_while(Result::ok) {

@@ -225,7 +225,7 @@ mod tests {
         assert!(open(&text, &[1; 16], &[8; 32]).is_err());
         for at in 0..text.len() {
             assert_eq!(
-                open(&text[..at], &[1; 16], &KEY).unwrap_err().code,
+                open(text.get(..at).unwrap(), &[1; 16], &KEY).unwrap_err().code,
                 ErrorCode::CursorInvalid
             );
             let mut forged = text.clone().into_bytes();

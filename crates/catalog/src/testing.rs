@@ -208,7 +208,9 @@ impl Words {
         }
         let length = sum.iter().map(|part| part * part).sum::<f32>().sqrt();
         if length > 0.0 {
-            sum.iter_mut().for_each(|part| *part /= length);
+            for part in &mut sum {
+                *part /= length;
+            }
         }
         sum
     }

@@ -229,9 +229,7 @@ impl TextIndex {
     #[cfg(test)]
     fn merge(&self) {
         let mut guard = self.lock_writer();
-        let mut writer = guard
-            .take()
-            .map_or_else(|| self.new_writer().unwrap(), |writer| writer);
+        let mut writer = guard.take().unwrap_or_else(|| self.new_writer().unwrap());
         let segments = self.index.searchable_segment_ids().unwrap();
         if segments.len() > 1
             || self

@@ -30,12 +30,13 @@ pub fn embedders(settings: &SearchSettings, models: Models) -> Result<Embedders,
         threads: settings.model_threads,
     };
     for name in &settings.models {
-        match models(name, options) {
-            Some(model) => found.wished.push(model),
-            None => tracing::warn!(
+        if let Some(model) = models(name, options) {
+            found.wished.push(model);
+        } else {
+            tracing::warn!(
                 model = %name,
                 "This binary does not hold the model {name} of search.models: listings are found without it"
-            ),
+            );
         }
     }
     if !settings.embedder_url.is_empty() {

@@ -86,7 +86,7 @@ impl Ingest<'_> {
             let puts = self.listings.put_many(&new, self.max_per_agent, now).await?;
             for ((at, id, version, deleted), put) in waiting.into_iter().zip(puts) {
                 if let Some((_, _, done)) = outcomes.get_mut(at) {
-                    *done = Some(settled(id, version, deleted, put));
+                    *done = Some(settled(id, version, deleted, &put));
                 }
             }
         }
@@ -153,13 +153,13 @@ impl Held {
     }
 }
 
-fn settled(id: String, version: u64, deleted: bool, put: Put) -> Result<Done, Refusal> {
+fn settled(id: String, version: u64, deleted: bool, put: &Put) -> Result<Done, Refusal> {
     let status = match put {
         Put::Stored { .. } if deleted => "deleted",
         Put::Stored { .. } => "stored",
         Put::Unchanged(_) => "unchanged",
-        Put::Conflict { version } => return Err(super::conflict(version)),
-        Put::TooMany { max } => return Err(super::full(max)),
+        Put::Conflict { version } => return Err(super::conflict(*version)),
+        Put::TooMany { max } => return Err(super::full(*max)),
     };
     Ok(Done { id, version, status })
 }

@@ -72,3 +72,39 @@ impl Source for StoredSource {
 fn silent(error: StoreError) -> SourceError {
     SourceError(error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestHub;
+    use aip_registry::listings::{NewListing, Origin};
+
+    #[actix_web::test]
+    async fn what_cannot_be_read_is_gone_for_searches_and_stops_nothing() {
+        let hub = TestHub::new();
+        let shop = hub.registered("shop").await;
+        let (listings, registry) = (hub.hub.app.listings.clone(), hub.hub.app.registry.clone());
+        let damaged = NewListing {
+            agent: shop.did.clone(),
+            listing_id: "damaged".to_owned(),
+            version: 1,
+            deleted: false,
+            json: b"{}".to_vec(),
+            digest: [1; 32],
+            origin: Origin::Signed,
+            flags: Vec::new(),
+            expires_at: None,
+        };
+        let now = aip_protocol::clock::Clock::now(&*hub.clock);
+        listings.put(&damaged, 10, now).await.unwrap();
+        hub.publish(&hub.listing(&shop, "good", 1, |_| {})).await;
+        let source = StoredSource::new(listings, registry);
+        let changes = source.changes(0, 10).await.unwrap();
+        assert_eq!(changes.len(), 2);
+        assert_eq!(
+            (changes[0].entry.is_none(), changes[1].entry.is_some()),
+            (true, true)
+        );
+        assert_eq!(changes[1].seq, source.latest().await.unwrap());
+    }
+}

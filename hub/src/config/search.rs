@@ -21,8 +21,8 @@ section! {
         pub models: Vec<String> = MODELS.iter().map(|&name| name.to_owned()).collect();
         /// Threads of each of them.
         pub model_threads: usize = 1, in 1..=64;
-        /// A server that speaks OpenAI's embeddings, as Ollama, TEI and vLLM do (`http://127.0.0.1:11434`). It gets to
-        /// see the text of listings and queries. Empty: none.
+        /// A server of embeddings with the API that Ollama, TEI, vLLM and clouds have (`http://127.0.0.1:11434`). It gets
+        /// to see the text of listings and queries. Empty: none.
         pub embedder_url: String = String::new();
         /// The model, as that server calls it.
         pub embedder_model: String = String::new();

@@ -134,7 +134,7 @@ fn a_listing_that_one_space_does_not_hold_yet_is_judged_by_the_other() {
 #[test]
 fn equal_cosines_are_no_division_by_zero() {
     let same = near(&[(1, 0.5), (2, 0.5), (3, 0.5)]);
-    assert_eq!(by_meaning(&[same.clone()]), vec![1, 2, 3]);
+    assert_eq!(by_meaning(std::slice::from_ref(&same)), vec![1, 2, 3]);
     let lists = lists(&text(vec![hit(2, 0.0, 0.0)], 0.0), &[same, Meaning::default()]);
     assert_eq!((lists.fts, lists.semantic), (vec![2], vec![2, 1, 3]));
 }

@@ -29,7 +29,9 @@ impl Dice {
             })
             .collect();
         let length = vector.iter().map(|part| part * part).sum::<f32>().sqrt();
-        vector.iter_mut().for_each(|part| *part /= length);
+        for part in &mut vector {
+            *part /= length;
+        }
         vector
     }
 }
@@ -193,8 +195,9 @@ fn codes_hang_on_nothing_but_the_vector() {
     for space in [&forth, &back] {
         space.centre(&probes).unwrap();
     }
-    all.iter()
-        .for_each(|one| forth.put(std::slice::from_ref(one)).unwrap());
+    for one in &all {
+        forth.put(std::slice::from_ref(one)).unwrap();
+    }
     back.put(&all.iter().rev().cloned().collect::<Vec<_>>()).unwrap();
     let query = dice.vector(32);
     assert_eq!(forth.nearest(&query, None, 100), back.nearest(&query, None, 100));

@@ -100,7 +100,7 @@ pub async fn create_provider(
     );
     Ok(HttpResponse::Created().json(CreatedProvider {
         key,
-        id: provider.id.to_string(),
+        id: provider.id,
         name: provider.name,
         agent: provider.agent.to_string(),
     }))

@@ -43,7 +43,7 @@ pub struct ProviderLine {
 impl ProviderLine {
     fn of(provider: Provider) -> Self {
         Self {
-            id: provider.id.to_string(),
+            id: provider.id,
             name: provider.name,
             agent: provider.agent.to_string(),
             state: if provider.revoked_at.is_some() {

@@ -274,6 +274,8 @@ async fn a_paused_hub_takes_nothing_and_goes_on_when_nobody_holds_it() {
     let carol = hub.agent("carol");
     let answer = hub.post("/api/v1/agents", carol.genesis()).await;
     assert_eq!(answer.code(), "unavailable");
+    let answer = hub.publish(&hub.listing(&alice, "x-1", 1, |_| {})).await;
+    assert_eq!(answer.code(), "unavailable");
     let answer = hub.get("/health/ready").await;
     assert_eq!(answer.json()["reason"], "paused");
     assert_eq!(hub.get("/api/v1/resolve/bob%23hub.example").await.status, 200);

@@ -61,6 +61,7 @@ pub async fn status(app: web::Data<App>, req: HttpRequest) -> Result<HttpRespons
         .as_ref()
         .is_some_and(|agent| agent.identity.is_deactivated());
     let is_suspended = !has_ended && agent.is_some_and(|agent| !agent.takes_part());
+    let has_models = !app.catalog.stats().spaces.is_empty();
     let is_expired = stored.expires_at.is_some_and(|end| end <= app.clock.now());
     let hidden = [
         ("expired", is_expired),
@@ -69,7 +70,7 @@ pub async fn status(app: web::Data<App>, req: HttpRequest) -> Result<HttpRespons
     ];
     let late = [
         ("not_indexed_yet", !state.indexed),
-        ("not_embedded_yet", !state.embedded),
+        ("not_embedded_yet", has_models && !state.embedded),
     ];
     let status = match (hidden.iter().any(|(_, holds)| *holds), state.indexed) {
         (true, _) => "hidden",

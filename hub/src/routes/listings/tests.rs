@@ -51,7 +51,7 @@ async fn a_listing_is_published_shown_replaced_and_deleted() {
 
     for version in [1, 2] {
         let other = hub.listing(&shop, "phone", version, |listing| {
-            listing["name"] = json!("Other")
+            listing["name"] = json!("Other");
         });
         let answer = hub.publish(&other).await;
         assert_eq!(

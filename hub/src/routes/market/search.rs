@@ -260,16 +260,16 @@ fn invalid(parameter: &str, should: impl Into<String>) -> Stop {
     }
 }
 
+/// The same refusal in the market's shape.
+fn reshaped(error: &ApiError) -> Stop {
+    let refusal = error.refusal();
+    let named = refusal.members.iter().find(|(name, _)| *name == "parameter");
+    let named = named.and_then(|(_, value)| value.as_str()).unwrap_or_default();
+    invalid(named, refusal.detail.clone())
+}
+
 fn wanted(req: &HttpRequest) -> Result<Wanted, Stop> {
-    let parameters = Query::parse(req, PARAMETERS).map_err(|error| {
-        let named = error
-            .refusal()
-            .members
-            .iter()
-            .find(|(name, _)| *name == "parameter");
-        let named = named.and_then(|(_, value)| value.as_str()).unwrap_or_default();
-        invalid(named, error.refusal().detail.clone())
-    })?;
+    let parameters = Query::parse(req, PARAMETERS).map_err(|error| reshaped(&error))?;
     let text = |name: &'static str| {
         let text = parameters.text(name);
         text.map_err(|error| invalid(name, error.refusal().detail.clone()))
@@ -291,7 +291,7 @@ fn wanted(req: &HttpRequest) -> Result<Wanted, Stop> {
     query.filter.kinds = vec![ListingKind::Capability];
     if let Some(budget) = text("budget")? {
         let should = "is plain decimal digits with an optional fraction";
-        query.filter.price_max = Some(Price::parse(&budget).map_err(|_| invalid("budget", should))?);
+        query.filter.price_max = Some(Price::parse(&budget).map_err(|_refusal| invalid("budget", should))?);
         query.filter.currency = Some("USD".to_owned());
     }
     if let Some(trust) = text("min_trust")? {
@@ -301,7 +301,7 @@ fn wanted(req: &HttpRequest) -> Result<Wanted, Stop> {
         query.filter.trust_min = Some(trust.ok_or_else(|| invalid("min_trust", "is a number from 0 to 1"))?);
     }
     if let Some(hub) = text("hub")?.filter(|hub| hub != "any") {
-        let domain = Domain::parse(&hub).map_err(|_| invalid("hub", "is `any` or a domain"))?;
+        let domain = Domain::parse(&hub).map_err(|_refusal| invalid("hub", "is `any` or a domain"))?;
         query.filter.domain = Some(domain);
     }
     query.filter.category = text("category")?.filter(|category| !category.is_empty());

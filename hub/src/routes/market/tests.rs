@@ -18,7 +18,7 @@ async fn capabilities_are_found_in_the_markets_form() {
     });
     assert_eq!(hub.publish(&draw).await.status, 201);
     hub.publish(&hub.listing(&shop, "thing", 1, |listing| {
-        listing["name"] = json!("sortes draw thing")
+        listing["name"] = json!("sortes draw thing");
     }))
     .await;
     hub.found("sortes", 2).await;

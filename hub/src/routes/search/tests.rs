@@ -190,6 +190,41 @@ async fn pages_follow_each_other_and_their_cursors_cannot_be_made() {
 }
 
 #[actix_web::test]
+async fn a_listing_says_why_it_is_found_or_not() {
+    let hub = TestHub::searching();
+    let shop = hub.registered("shop").await;
+    let listing = hub.listing(&shop, "lamp", 1, |listing| {
+        listing["name"] = json!("Une lampe de bureau pour la maison et le jardin");
+        listing["expires_at"] = json!("2026-11-30T00:00:00Z");
+    });
+    let id = hub.publish(&listing).await.json()["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    hub.found("lampe", 1).await;
+    let path = format!("/api/v1/listings/{id}/status");
+    let status = hub.get(&path).await.json();
+    assert_eq!(
+        (&status["status"], &status["reasons"]),
+        (&json!("found"), &json!([])),
+        "{status}"
+    );
+    assert_eq!(
+        (&status["indexed"], &status["language"]),
+        (&json!(true), &json!("fr")),
+        "{status}"
+    );
+    hub.clock.advance(std::time::Duration::from_hours(12));
+    let status = hub.get(&path).await.json();
+    assert_eq!(
+        (&status["status"], &status["reasons"]),
+        (&json!("hidden"), &json!(["expired"])),
+        "{status}"
+    );
+    assert_eq!(names(&hub.get("/api/v1/search?q=lampe").await.json()), [""; 0]);
+}
+
+#[actix_web::test]
 async fn an_agent_that_is_suspended_is_not_shown() {
     let hub = TestHub::searching();
     let shop = fill(&hub).await;

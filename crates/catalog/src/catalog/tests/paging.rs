@@ -125,7 +125,7 @@ async fn cursors_of_others_are_refused() {
         }
     };
     assert_eq!(numbers(&running.find(&with(&cursor, " lamp ")).await).len(), 10);
-    let shorter = &cursor[..cursor.len() - 2];
+    let shorter = cursor.get(..cursor.len() - 2).unwrap();
     let doubled = cursor.repeat(2);
     let browsed = running
         .find(&Query {

@@ -72,6 +72,7 @@ impl TrustScores for Good {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "one table of filters")]
 #[test]
 fn each_filter_holds_alike_for_search_admission_and_browsing() {
     let price = |text: &str| Some(Price::parse(text).unwrap());
