@@ -203,8 +203,10 @@ impl TextIndex {
         commit.set_payload(&applied.to_string());
         commit.commit()?;
         *guard = Some(writer);
+        // Who sees how far it is finds what is there by then.
+        self.reader.reload()?;
         self.applied.store(applied, Ordering::Release);
-        Ok(self.reader.reload()?)
+        Ok(())
     }
 
     fn lock_writer(&self) -> MutexGuard<'_, Option<IndexWriter>> {
