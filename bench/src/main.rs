@@ -41,29 +41,14 @@ enum Command {
 }
 
 fn main() -> anyhow::Result<()> {
-    match Arguments::parse() {
-        Arguments {
-            command: Some(Command::Strawman(options)),
-            ..
-        } => yardstick::strawman::serve(&options),
-        Arguments {
-            command: Some(Command::Quality(options)),
-            ..
-        } => {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()?;
-            runtime.block_on(quality::run(&options))
-        }
-        Arguments {
-            command: None,
-            options,
-        } => {
-            let runtime = tokio::runtime::Builder::new_multi_thread()
-                .worker_threads(2)
-                .enable_all()
-                .build()?;
-            runtime.block_on(goals::run(&options))
-        }
+    let Arguments { command, options } = Arguments::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    match command {
+        Some(Command::Strawman(options)) => yardstick::strawman::serve(&options),
+        Some(Command::Quality(options)) => runtime.block_on(quality::run(&options)),
+        None => runtime.block_on(goals::run(&options)),
     }
 }

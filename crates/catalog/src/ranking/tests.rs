@@ -1,3 +1,5 @@
+//! The lists, from hits that are made up.
+
 use super::*;
 
 fn hit(number: u64, score: f64, coverage: f64) -> TextHit {
