@@ -122,12 +122,12 @@ fn what_a_combination_of_engines_means_is_said() {
 #[test]
 fn a_mailbox_on_nats_has_a_bound_of_its_own() {
     let with = |mailboxes: &str| {
-        format!("[hub]\ndomain = \"example.org\"\n{mailboxes}[relay]\nmailbox_messages_max = 25001\n")
+        format!("[hub]\ndomain = \"example.org\"\n{mailboxes}[relay]\nmailbox_messages_max = 250001\n")
     };
     assert_eq!(problems(&with("")), Vec::<String>::new());
     assert_one_problem(
         &with("[engines]\nmailboxes_url = \"nats://localhost\"\n"),
-        &["`relay.mailbox_messages_max`", "at most 25000"],
+        &["`relay.mailbox_messages_max`", "at most 250000"],
     );
 }
 

@@ -46,7 +46,8 @@ impl Asked {
 
     /// The page after this one.
     fn next(&self, cursor: &str) -> String {
-        let mut query = Serializer::new("/search?".to_owned());
+        let page = "/search?";
+        let mut query = Serializer::for_suffix(page.to_owned(), page.len());
         query.extend_pairs(self.fields().filter(|(name, _)| *name != "cursor"));
         query.append_pair("cursor", cursor).finish()
     }
