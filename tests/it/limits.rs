@@ -190,6 +190,41 @@ const TABLE: &[(&str, Exceeded)] = &[
         "redis.answer_timeout_millis",
         Not("no limit: when a process decides alone"),
     ),
+    (
+        "search.models",
+        Not("no limit: which models find listings by meaning"),
+    ),
+    (
+        "search.model_threads",
+        Not("no limit: how many cores a model may take"),
+    ),
+    (
+        "search.embedder_dimensions",
+        Not("no limit: what a server's vectors have, and others are refused"),
+    ),
+    (
+        "search.embedder_timeout_secs",
+        Not("no limit on a stranger: how long the operator's own server may take"),
+    ),
+    (
+        "search.embed_timeout_millis",
+        Not("no limit: when a search is answered without meaning"),
+    ),
+    (
+        "search.depth",
+        Not("no limit: how much of each list is fused at least"),
+    ),
+    ("search.fusion_k", Not("no limit: a number of the formula")),
+    (
+        "search.trust_weight_percent",
+        Not("no limit: a number of the formula"),
+    ),
+    (
+        "search.listings_per_agent_max",
+        By("an_agent_has_so_many_listings_and_they_are_listed"),
+    ),
+    ("search.ingest_rows_max", By("a_request_has_its_bounds")),
+    ("search.ingest_bytes_max", By("a_request_has_its_bounds")),
 ];
 
 #[test]

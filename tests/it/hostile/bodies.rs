@@ -151,7 +151,12 @@ fn assert_nothing_taken(door: &Door, body: &[u8], answer: &Answer) {
 async fn no_body_does_more_than_be_refused() {
     let house = House::open().await;
     let before = Vitals::of(&house.hub).await;
-    let doors: Vec<Door> = house.doors().await.into_iter().filter(|door| door.body).collect();
+    let doors: Vec<Door> = house
+        .doors()
+        .await
+        .into_iter()
+        .filter(Door::takes_bodies_of_agents)
+        .collect();
     assert!(doors.len() >= 7, "{doors:?}");
     for body in bodies() {
         for door in &doors {
@@ -225,7 +230,12 @@ async fn a_body_in_another_wrapping_is_refused() {
         "text/json; application/json",
         "*/*",
     ];
-    for door in house.doors().await.into_iter().filter(|door| door.body) {
+    for door in house
+        .doors()
+        .await
+        .into_iter()
+        .filter(Door::takes_bodies_of_agents)
+    {
         let what = format!("{} {}", door.method, door.template);
         for coding in [
             "gzip",
@@ -260,7 +270,11 @@ async fn a_body_in_another_wrapping_is_refused() {
 async fn an_announced_giant_is_refused() {
     let house = House::with("[http]\nbody_timeout_secs = 1\nbody_bytes_per_sec_min = 0").await;
     let before = Vitals::of(&house.hub).await;
-    let doors = house.doors().await.into_iter().filter(|door| door.body);
+    let doors = house
+        .doors()
+        .await
+        .into_iter()
+        .filter(Door::takes_bodies_of_agents);
     join_all(doors.map(|door| announce_giant(&house, door))).await;
     Vitals::assert_unharmed(&house.hub, &before).await;
 }
@@ -293,7 +307,11 @@ async fn announce_giant(house: &House, door: Door) {
 async fn an_endless_body_is_refused() {
     let house = House::open().await;
     let before = Vitals::of(&house.hub).await;
-    let doors = house.doors().await.into_iter().filter(|door| door.body);
+    let doors = house
+        .doors()
+        .await
+        .into_iter()
+        .filter(Door::takes_bodies_of_agents);
     join_all(doors.map(|door| send_without_end(&house, door))).await;
     Vitals::assert_unharmed(&house.hub, &before).await;
 }

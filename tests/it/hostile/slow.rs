@@ -51,7 +51,11 @@ async fn a_dripping_head_is_not_waited_for() {
 async fn half_a_body_is_not_waited_for() {
     let house = House::with(IMPATIENT).await;
     let before = Vitals::of(&house.hub).await;
-    let doors = house.doors().await.into_iter().filter(|door| door.body);
+    let doors = house
+        .doors()
+        .await
+        .into_iter()
+        .filter(Door::takes_bodies_of_agents);
     let framings = [
         ("content-length", "100", "{\"a\""),
         ("transfer-encoding", "chunked", "64\r\n{\"a\""),
