@@ -65,6 +65,8 @@ pub struct Stores {
     pub registry: Arc<SqlStore>,
     /// Envelopes.
     pub mailboxes: MailStore,
+    /// What RocksDB holds in the data folder: the mailboxes, or the dedup window of this process.
+    local: Arc<RocksMailboxes>,
     /// Brings news of mail that other processes store.
     pub bell: Arc<Bell>,
     /// What this process is called among those of its hub.
@@ -119,16 +121,22 @@ impl Stores {
         let (names_here, mail_here) = (engines.registry_url.is_empty(), engines.mailboxes_url.is_empty());
         let bell = Arc::<Bell>::default();
         let process = process::name(&settings.hub.process_name, &mut UnwrapErr(SysRng));
-        let mailboxes = if mail_here {
-            MailStore::Embedded(open_rocks(settings, folder.store()).await?)
+        let place = if mail_here {
+            folder.store()
         } else {
-            let own = open_rocks(settings, folder.window()).await?;
-            let opened = nats::open(settings, &process, own, window, bell.clone()).await?;
+            folder.window()
+        };
+        let local = open_rocks(settings, place).await?;
+        let mailboxes = if mail_here {
+            MailStore::Embedded(local.clone())
+        } else {
+            let opened = nats::open(settings, &process, local.clone(), window, bell.clone()).await?;
             MailStore::Nats(Arc::new(opened))
         };
         Ok(Self {
             registry,
             mailboxes,
+            local,
             bell,
             process,
             names_here,
@@ -202,12 +210,13 @@ impl Stores {
             .map_err(|error| failed("data folder")(error.into()))?
     }
 
-    /// Ends what writes in the background, and every connection. Embedded mailboxes close when their last user lets go
-    /// of them.
+    /// Ends what writes, and every connection; what was taken is on the disk then. No thread of RocksDB's may outlive the
+    /// process's own end.
     pub async fn close(&self) {
         if let MailStore::Nats(mailboxes) = &self.mailboxes {
             mailboxes.close().await;
         }
+        self.local.close().await;
         self.registry.close().await;
     }
 }

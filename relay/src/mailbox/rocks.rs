@@ -67,7 +67,7 @@ impl Default for RocksOptions {
 #[derive(Debug)]
 pub struct RocksMailboxes {
     // In the order of closing: first the writer, last the lock.
-    writer: Writer,
+    writer: Arc<Writer>,
     engine: Arc<Engine>,
     attempts: Arc<AttemptBook>,
     shared: Arc<Shared>,
@@ -107,7 +107,7 @@ impl RocksMailboxes {
                 source,
             })?;
         Ok(Self {
-            writer,
+            writer: Arc::new(writer),
             engine,
             attempts: Arc::new(AttemptBook::new()),
             shared,
@@ -123,6 +123,15 @@ impl RocksMailboxes {
     /// Blocks.
     pub fn restore(from: &Path, dir: &Path, epoch: &Epoch) -> Result<(), OpenError> {
         folder::restore(from, dir, epoch)
+    }
+
+    /// Takes no more, and waits until what was taken is on the disk and the writer has ended. Reads go on. To be called
+    /// before the process ends where others may still hold this.
+    pub async fn close(&self) {
+        self.leave_attempts();
+        let writer = Arc::clone(&self.writer);
+        // A writer that panicked has said so.
+        drop(tokio::task::spawn_blocking(move || writer.close()).await);
     }
 
     /// Runs a read on a blocking thread.

@@ -246,3 +246,26 @@ async fn closing_finishes_what_is_waiting() {
     until(|| open(&ground.path(), &ground.disk).is_ok()).await;
     assert_eq!(pending(&ground.open()).await, [1, 2, 3]);
 }
+
+/// The hub closes its store while others still hold it: nothing is lost, and nothing is taken that would be.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_is_closed_takes_no_more_and_is_read_still() {
+    let ground = Ground::new();
+    let store = Arc::new(ground.open());
+    let appends: Vec<_> = (1..=50)
+        .map(|n| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move { store.append(mail(n)).await })
+        })
+        .collect();
+    store.close().await;
+    let mut taken = 0;
+    for append in appends {
+        taken += usize::from(append.await.unwrap().is_ok());
+    }
+    assert!(store.append(mail(51)).await.is_err(), "it is closed");
+    assert_eq!(pending(&store).await.len(), taken);
+    store.close().await;
+    drop(store);
+    assert_eq!(pending(&ground.open()).await.len(), taken);
+}

@@ -19,7 +19,7 @@ async fn a_process_that_stops_says_so_and_leaves_everything() {
     let stopped = cluster.hub_mut(0).terminate(Duration::from_secs(30));
     assert!(
         stopped.is_some_and(|status| status.success()),
-        "{:?}",
+        "{stopped:?}: {}",
         cluster.hub(0).log()
     );
     assert_eq!(socket.close_code().await, 1001);

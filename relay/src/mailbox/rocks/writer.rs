@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
 use tokio::sync::{mpsc, oneshot};
@@ -139,11 +139,11 @@ struct Job {
     run: Run,
 }
 
-/// The door to the writer's thread, which ends when this is dropped.
+/// The door to the writer's thread, which ends when this is closed or dropped.
 #[derive(Debug)]
 pub(super) struct Writer {
-    jobs: Option<mpsc::Sender<Job>>,
-    thread: Option<JoinHandle<()>>,
+    jobs: Mutex<Option<mpsc::Sender<Job>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Writer {
@@ -161,8 +161,8 @@ impl Writer {
             .name("aip-store-writer".into())
             .spawn(run)?;
         Ok(Self {
-            jobs: Some(jobs),
-            thread: Some(thread),
+            jobs: Mutex::new(Some(jobs)),
+            thread: Mutex::new(Some(thread)),
         })
     }
 
@@ -180,7 +180,7 @@ impl Writer {
             bytes,
             run: job(run, count, answer),
         };
-        let jobs = self.jobs.as_ref().ok_or_else(stopped)?;
+        let jobs = self.jobs().ok_or_else(stopped)?;
         jobs.send(job).await.map_err(|_closed| stopped())?;
         let lost = |_closed| StoreError::OutcomeUnknown("the writer ended before it answered".into());
         answered.await.map_err(lost)?
@@ -194,28 +194,41 @@ impl Writer {
             bytes: 0,
             run: job(run, |_, ()| {}, answer),
         };
-        if let Some(jobs) = &self.jobs {
+        if let Some(jobs) = self.jobs() {
             drop(jobs.try_send(job));
         }
     }
 
     /// Jobs that wait.
     pub(super) fn depth(&self) -> usize {
-        self.jobs
-            .as_ref()
+        self.jobs()
             .map_or(0, |jobs| jobs.max_capacity().saturating_sub(jobs.capacity()))
+    }
+
+    /// `None` once it is closed.
+    fn jobs(&self) -> Option<mpsc::Sender<Job>> {
+        lock(&self.jobs).clone()
+    }
+
+    /// Takes no more, lets the thread finish what is waiting, and waits for its end: it must not outlive the process's own
+    /// end, which takes the engine's library from under it. Blocks.
+    pub(super) fn close(&self) {
+        drop(lock(&self.jobs).take());
+        let thread = lock(&self.thread).take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the writer of the mailbox store had panicked");
+        }
     }
 }
 
+fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing is left half done in what these hold.
+    held.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Drop for Writer {
-    /// Lets the thread finish what is waiting.
     fn drop(&mut self) {
-        self.jobs = None;
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the writer of the mailbox store had panicked");
-        }
+        self.close();
     }
 }
 
