@@ -134,13 +134,21 @@ impl Nats {
         let answer = tokio::time::timeout(within, self.0.client.send_request(subject, request));
         let Ok(answer) = answer.await else {
             self.0.stats.timeouts.one();
+            self.0.stats.unanswered.one();
             return Err(Silence::TimedOut);
         };
-        answer.map_err(|error| match error.kind() {
-            RequestErrorKind::NoResponders => Silence::NoResponders,
-            RequestErrorKind::InvalidSubject | RequestErrorKind::MaxPayloadExceeded => Silence::Unsendable,
-            RequestErrorKind::TimedOut | RequestErrorKind::Other => Silence::TimedOut,
-        })
+        let silence = match answer {
+            Ok(message) => return Ok(message),
+            Err(error) => match error.kind() {
+                RequestErrorKind::NoResponders => Silence::NoResponders,
+                RequestErrorKind::TimedOut | RequestErrorKind::Other => Silence::TimedOut,
+                RequestErrorKind::InvalidSubject | RequestErrorKind::MaxPayloadExceeded => {
+                    return Err(Silence::Unsendable);
+                }
+            },
+        };
+        self.0.stats.unanswered.one();
+        Err(silence)
     }
 }
 

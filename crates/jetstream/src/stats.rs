@@ -54,6 +54,8 @@ counters! {
     publish_retries,
     /// Requests (of any kind) that were not answered in time.
     timeouts,
+    /// Requests (of any kind) that brought no answer: none in time, or nobody is there to answer for the stream.
+    unanswered,
     /// Publishes that ended without their outcome being known.
     unknown_outcomes,
     /// Publishes that the stream had already.

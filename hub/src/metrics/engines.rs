@@ -104,6 +104,7 @@ fn nats_help(name: &str) -> &'static str {
         "publishes" => "Publishes that the servers confirmed",
         "publish_retries" => "Publishes that were sent again, their outcome not being known",
         "timeouts" => "Requests to NATS that were not answered in time",
+        "unanswered" => "Requests to NATS without an answer: none in time, or nobody answers for the stream",
         "unknown_outcomes" => "Publishes that ended without their outcome being known",
         "duplicates" => "Publishes that a stream had already",
         "cas_conflicts" => "Changes that another process was ahead of",

@@ -135,8 +135,7 @@ impl Ground {
         )
     }
 
-    /// The load ends; what happened is judged and printed. Each of these counters must have moved in some process; of
-    /// several with bars between, one of them.
+    /// The load ends; what happened is judged and printed. Each of these counters must have moved in some process.
     pub(super) async fn judge(self, moved: &[&str]) -> Result<()> {
         let readings = self.read().await;
         let Self {
@@ -192,17 +191,12 @@ impl Ground {
     }
 }
 
-/// By how much a counter, or several with bars between, has moved, in all processes together.
-fn by_how_much(readings: &[(Option<Vitals>, Vitals)], names: &str) -> f64 {
-    let moved = |name: &str| -> f64 {
-        readings
-            .iter()
-            .map(|(before, after)| {
-                after.count(name) - before.as_ref().map_or(0.0, |before| before.count(name))
-            })
-            .sum()
-    };
-    names.split('|').map(moved).sum()
+/// By how much a counter has moved, in all processes together.
+fn by_how_much(readings: &[(Option<Vitals>, Vitals)], name: &str) -> f64 {
+    let moved = readings
+        .iter()
+        .map(|(before, after)| after.count(name) - before.as_ref().map_or(0.0, |before| before.count(name)));
+    moved.sum()
 }
 
 /// Ready, and without anything that it lacks.

@@ -133,10 +133,14 @@ impl Nats {
             return Err(Silence::NotConnected.into());
         }
         let batch = timeout(self.options().read_timeout, self.read_batch(stream, &request)).await;
-        batch.unwrap_or_else(|_late| {
+        let batch = batch.unwrap_or_else(|_late| {
             self.stats().timeouts.one();
             Err(Silence::TimedOut.into())
-        })
+        });
+        if matches!(batch, Err(StoreError::Unavailable(_))) {
+            self.stats().unanswered.one();
+        }
+        batch
     }
 
     async fn read_batch(&self, stream: &str, request: &BatchRequest<'_>) -> Result<Batch, StoreError> {
