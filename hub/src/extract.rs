@@ -120,17 +120,22 @@ pub async fn read_typed(
     media_types: &[&str],
 ) -> Result<Bytes, ApiError> {
     let body = read_body(app, req, payload, limit).await?;
-    let named = req.headers().contains_key(CONTENT_TYPE);
+    check_media_type(req, media_types)?;
+    Ok(body)
+}
+
+/// A body without `Content-Type` is taken for the first of these; one with another is refused, 415
+/// `media_type_unsupported`.
+fn check_media_type(req: &HttpRequest, media_types: &[&str]) -> Result<(), Refusal> {
     let media_type = req.content_type();
-    if !named
-        || media_types
-            .iter()
-            .any(|known| media_type.eq_ignore_ascii_case(known))
-    {
-        return Ok(body);
+    let is_known = media_types
+        .iter()
+        .any(|known| media_type.eq_ignore_ascii_case(known));
+    if is_known || !req.headers().contains_key(CONTENT_TYPE) {
+        return Ok(());
     }
     let detail = format!("Send the body as {}.", media_types.join(" or "));
-    Err(Refusal::new(ErrorCode::MediaTypeUnsupported, detail).into())
+    Err(Refusal::new(ErrorCode::MediaTypeUnsupported, detail))
 }
 
 /// Reads a small JSON body by the strict rules of §2.

@@ -27,34 +27,47 @@ struct Door {
     template: String,
     /// The path to a thing that exists, or could.
     target: String,
-    /// Whether it asks for a token.
-    locked: bool,
+    /// What opens it, where it is locked: bob's token, or the key of his provider.
+    key: Option<String>,
     /// Whether it takes a body.
     body: bool,
 }
 
+/// The media type of JSON, one value a line.
+const LINES: &str = "application/x-ndjson";
+
 impl Door {
-    /// Whether it takes a body. Doors of providers refuse whoever has no key before they read one; their own tests, in the
-    /// hub, have the keys.
-    fn takes_bodies_of_agents(&self) -> bool {
-        self.body && !self.template.starts_with("/api/v1/ingest/")
+    /// A request to it, with what opens it.
+    fn request(&self) -> Request {
+        self.request_to(&self.target)
     }
 
-    /// A request to it, with the token where it asks for one.
-    fn request(&self, token: &str) -> Request {
-        let request = Request::new(&self.method, &self.target);
-        if self.locked {
-            request.bearer(token)
+    /// The same to another path of its kind.
+    fn request_to(&self, target: &str) -> Request {
+        let request = Request::new(&self.method, target);
+        match &self.key {
+            Some(key) => request.bearer(key),
+            None => request,
+        }
+    }
+
+    /// The media type of bodies that it takes.
+    fn media_type(&self) -> &'static str {
+        if self.takes_rows() {
+            LINES
         } else {
-            request
+            "application/json"
         }
     }
 
     /// The same with a body of JSON, or of what pretends to be JSON.
-    fn with_body(&self, token: &str, body: impl Into<Vec<u8>>) -> Request {
-        self.request(token)
-            .field("content-type", "application/json")
-            .body(body)
+    fn with_body(&self, body: impl Into<Vec<u8>>) -> Request {
+        self.request().field("content-type", self.media_type()).body(body)
+    }
+
+    /// Whether it is one of the two that take what a provider hands in, row by row.
+    fn takes_rows(&self) -> bool {
+        self.body && self.template == "/api/v1/ingest/listings"
     }
 
     /// Whether it is one of the two that take envelopes, and so arrays.
@@ -63,12 +76,23 @@ impl Door {
     }
 }
 
-/// A hub with two agents; bob's token opens what is locked.
+/// A new key of a provider that hands in listings for an agent.
+async fn provider_key(hub: &TestHub, agent: &TestAgent) -> String {
+    let token = std::fs::read_to_string(hub.data().join("operator.token")).unwrap();
+    let body = serde_json::json!({ "name": "feed", "agent": agent.did.as_str() }).to_string();
+    let request = Request::post("/admin/providers", body).bearer(token.trim());
+    let made = ask(hub.operator_url(), &request).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    made.json()["key"].as_str().expect("a key").to_owned()
+}
+
+/// A hub with two agents; bob's token opens what is locked, and the key of his provider the doors of providers.
 struct House {
     hub: TestHub,
     alice: TestAgent,
     bob: TestAgent,
     token: String,
+    provider_key: String,
 }
 
 impl House {
@@ -84,11 +108,13 @@ impl House {
         let alice = TestAgent::registered(&hub, "alice").await;
         let bob = TestAgent::registered(&hub, "bob").await;
         let token = bob.token(&hub).await;
+        let provider_key = provider_key(&hub, &bob).await;
         Self {
             hub,
             alice,
             bob,
             token,
+            provider_key,
         }
     }
 
@@ -109,13 +135,23 @@ impl House {
                     method: method.to_uppercase(),
                     target: self.target(template),
                     template: template.clone(),
-                    locked: operation.get("security").is_some(),
+                    key: self.key(operation.get("security")),
                     body: operation.get("requestBody").is_some(),
                 });
             }
         }
         assert!(doors.len() > 20, "only {} doors: {doors:?}", doors.len());
         doors
+    }
+
+    /// What opens a door with this member `security`.
+    fn key(&self, security: Option<&Value>) -> Option<String> {
+        let asked = security?[0].as_object().expect("what is asked for");
+        Some(if asked.contains_key("provider") {
+            self.provider_key.clone()
+        } else {
+            self.token.clone()
+        })
     }
 
     /// A template with something in its places.

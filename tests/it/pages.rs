@@ -5,24 +5,11 @@ use std::process::Command;
 
 use aip_client::protocol::error::ErrorCode;
 use aip_tests::raw::{Request, ask};
-use aip_tests::{TestAgent, TestHub, Vitals};
+use aip_tests::{BROWSER_OPTIONS, TestAgent, TestHub, Vitals, installed_browser};
 use serde_json::Value;
 
-/// Names under which a browser may be installed.
-const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
-const OPTIONS: &[&str] = &[
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--enable-logging=stderr",
-    "--v=0",
-    "--dump-dom",
-];
+/// The page as the browser understood it on its standard output, what it complains of on the other.
+const OPTIONS: &[&str] = &["--enable-logging=stderr", "--v=0", "--dump-dom"];
 
 /// A browser with an empty profile.
 struct Browser {
@@ -33,17 +20,8 @@ struct Browser {
 impl Browser {
     /// `None` where there is none; then the reason is printed.
     fn find() -> Option<Self> {
-        let installed = |name: &&str| {
-            let version = Command::new(name).arg("--version").output();
-            version.is_ok_and(|output| output.status.success())
-        };
-        let program = BROWSERS.iter().copied().find(|name| installed(name));
-        #[expect(clippy::print_stdout, reason = "a test that is skipped says why")]
-        if program.is_none() {
-            println!("skipped: no browser is installed; scripts/setup test installs chromium");
-        }
         Some(Self {
-            program: program?,
+            program: installed_browser()?,
             profile: tempfile::tempdir().unwrap(),
         })
     }
@@ -52,6 +30,7 @@ impl Browser {
     fn show(&self, url: &str, profile: &Path) -> String {
         let mut command = Command::new(self.program);
         command
+            .args(BROWSER_OPTIONS)
             .args(OPTIONS)
             .arg(format!("--user-data-dir={}", profile.display()))
             .arg(url);

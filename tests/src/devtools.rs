@@ -14,7 +14,8 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 /// Names under which a browser may be installed.
 const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
-const OPTIONS: &[&str] = &[
+/// What a browser is told in every test.
+pub const BROWSER_OPTIONS: &[&str] = &[
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
@@ -23,11 +24,25 @@ const OPTIONS: &[&str] = &[
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--remote-debugging-port=0",
 ];
 /// Ends a test that would hang.
 const PATIENCE: Duration = Duration::from_mins(1);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// The browser of this machine; `None` where none is installed, and then the reason is printed.
+#[must_use]
+pub fn installed_browser() -> Option<&'static str> {
+    let is_installed = |name: &&str| {
+        let version = Command::new(name).arg("--version").output();
+        version.is_ok_and(|output| output.status.success())
+    };
+    let program = BROWSERS.iter().copied().find(is_installed);
+    #[expect(clippy::print_stdout, reason = "a test that is skipped says why")]
+    if program.is_none() {
+        println!("skipped: no browser is installed; scripts/setup test installs chromium");
+    }
+    program
+}
 
 /// A browser with one page and an empty profile. Dropping it ends it.
 #[derive(Debug)]
@@ -47,21 +62,14 @@ impl Driven {
     /// # Panics
     /// When the browser does not start.
     pub async fn start() -> Option<Self> {
-        let installed = |name: &&&str| {
-            let version = Command::new(name).arg("--version").output();
-            version.is_ok_and(|output| output.status.success())
-        };
-        let program = BROWSERS.iter().find(installed);
-        #[expect(clippy::print_stdout, reason = "a test that is skipped says why")]
-        if program.is_none() {
-            println!("skipped: no browser is installed; scripts/setup test installs chromium");
-        }
+        let program = installed_browser()?;
         let profile = match tempfile::tempdir() {
             Ok(profile) => profile,
             Err(error) => panic!("no temporary folder: {error}"),
         };
-        let spawned = Command::new(program?)
-            .args(OPTIONS)
+        let spawned = Command::new(program)
+            .args(BROWSER_OPTIONS)
+            .arg("--remote-debugging-port=0")
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .arg("about:blank")
             .stdin(Stdio::null())

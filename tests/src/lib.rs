@@ -27,7 +27,7 @@ pub mod ws;
 pub use balancer::Balancer;
 pub use binary::binary;
 pub use chance::{ROUNDS, SEED, STANDSTILL, chance, rounds, rounds_of, seed, standstill};
-pub use devtools::Driven;
+pub use devtools::{BROWSER_OPTIONS, Driven, installed_browser};
 pub use hub::{HubOptions, StartFailure, TestHub};
 pub use keyed::TestAgent;
 pub use mounts::{Mount, Skip, fill};

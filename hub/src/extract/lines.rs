@@ -1,12 +1,11 @@
 //! The lines of a body, one after the other, in bounded time and memory: for bodies that are larger than what is held of
 //! one at a time.
 
-use actix_web::{HttpMessage as _, HttpRequest, web};
-use aip_protocol::error::{ErrorCode, Refusal};
+use actix_web::{HttpRequest, web};
 use bytes::{Bytes, BytesMut};
 use tokio::time::Instant;
 
-use super::{BodyLimit, Reader, refused_by_head};
+use super::{BodyLimit, Reader, check_media_type, refused_by_head};
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -31,6 +30,8 @@ pub struct Lines {
     is_over: bool,
     /// The rest of a line that is too long is thrown away.
     skips: bool,
+    /// When the last line was handed out: what the caller then does is not the sender's time.
+    handed_out: Instant,
 }
 
 impl std::fmt::Debug for Lines {
@@ -56,11 +57,7 @@ impl Lines {
         if let Some(refusal) = refused_by_head(req, limit) {
             return Err(refusal.closing());
         }
-        let media_type = req.content_type();
-        if !media_type.is_empty() && !LINES.iter().any(|known| media_type.eq_ignore_ascii_case(known)) {
-            let detail = format!("Send one JSON object a line, as {}.", LINES.join(" or "));
-            return Err(ApiError::from(Refusal::new(ErrorCode::MediaTypeUnsupported, detail)).closing());
-        }
+        check_media_type(req, LINES).map_err(|refusal| ApiError::from(refusal).closing())?;
         let mut reader = Reader {
             payload,
             pace: app.body_pace(),
@@ -77,6 +74,7 @@ impl Lines {
             held: BytesMut::new(),
             is_over: false,
             skips: false,
+            handed_out: Instant::now(),
         })
     }
 
@@ -85,6 +83,13 @@ impl Lines {
     /// # Errors
     /// As [`super::read_body`].
     pub async fn next(&mut self) -> Result<Option<Line>, ApiError> {
+        self.reader.began += self.handed_out.elapsed();
+        let line = self.read_line().await;
+        self.handed_out = Instant::now();
+        line
+    }
+
+    async fn read_line(&mut self) -> Result<Option<Line>, ApiError> {
         loop {
             if let Some(line) = self.take_line() {
                 return Ok(Some(line));

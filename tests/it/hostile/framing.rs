@@ -92,7 +92,7 @@ async fn the_rest_of_a_refused_body_is_no_request() {
     let filler = HIDDEN.repeat((9 << 20) / HIDDEN.len());
     let doors = house.doors().await.into_iter().filter(|door| door.body);
     let refused = doors.map(|door| {
-        let (request, url) = (door.with_body(&house.token, filler.clone()), house.hub.url());
+        let (request, url) = (door.with_body(filler.clone()), house.hub.url());
         async move {
             let mut wire = Wire::open(url).await.unwrap();
             let _sent = wire.send(&request.to_bytes()).await;

@@ -51,11 +51,7 @@ async fn a_dripping_head_is_not_waited_for() {
 async fn half_a_body_is_not_waited_for() {
     let house = House::with(IMPATIENT).await;
     let before = Vitals::of(&house.hub).await;
-    let doors = house
-        .doors()
-        .await
-        .into_iter()
-        .filter(Door::takes_bodies_of_agents);
+    let doors = house.doors().await.into_iter().filter(|door| door.body);
     let framings = [
         ("content-length", "100", "{\"a\""),
         ("transfer-encoding", "chunked", "64\r\n{\"a\""),
@@ -67,9 +63,7 @@ async fn half_a_body_is_not_waited_for() {
 
 async fn send_half(house: &House, door: Door, (name, value, start): (&str, &str, &str)) {
     let what = format!("{} {} with {name}", door.method, door.template);
-    let head = door
-        .request(&house.token)
-        .field("content-type", "application/json");
+    let head = door.request().field("content-type", door.media_type());
     let mut bytes = head.unframed().field(name, value).to_bytes();
     bytes.extend_from_slice(start.as_bytes());
     let mut wire = Wire::open(house.hub.url()).await.unwrap();

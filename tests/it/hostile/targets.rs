@@ -115,13 +115,10 @@ async fn no_segment_finds_what_it_does_not_name() {
                 continue;
             };
             let what = format!("{} {target}", door.method);
-            let mut request = Request::new(&door.method, &target);
-            if door.locked {
-                request = request.bearer(&house.token);
-            }
+            let mut request = door.request_to(&target);
             if door.body {
                 request = request
-                    .field("content-type", "application/json")
+                    .field("content-type", door.media_type())
                     .body(house.bob.envelope(&house.alice).to_wire());
             }
             let answer = house.ask(&request).await;
@@ -300,11 +297,9 @@ async fn queries_hold_nothing_unknown_and_nothing_twice() {
     {
         for query in unknown.iter().chain(&bad) {
             let what = format!("{} {}?{query}", door.method, door.template);
-            let mut request =
-                Request::new(&door.method, format!("{}?{query}", door.target)).field("host", "localhost");
-            if door.locked {
-                request = request.bearer(&house.token);
-            }
+            let request = door
+                .request_to(&format!("{}?{query}", door.target))
+                .field("host", "localhost");
             let answer = house.ask(&request).await;
             let code = assert_refused(&answer, &what);
             if unknown.contains(query) && door.method == "GET" && !door.template.ends_with("/connect") {

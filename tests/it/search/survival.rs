@@ -21,23 +21,31 @@ async fn what_was_acknowledged_is_found_after_a_kill() -> Result<()> {
     let mut chance = chance(seed("the catalog and a kill"));
     let mut hub = TestHub::start_with(roomy());
     let mut shop = agent(&hub, "shop").await?;
-    let mut taken = 0;
+    let mut taken = Vec::new();
     for round in 0..rounds_of(5) {
-        for number in 0..chance.random_range(1..20) {
+        let count = chance.random_range(1..20);
+        for number in 0..count {
             publish(
                 &shop,
                 &format!("{round}-{number}"),
-                &format!("zqkill {round} {number}"),
+                &format!("zqkill{round} {number}"),
                 "",
             )
             .await?;
-            taken += 1;
         }
+        taken.push(count);
         tokio::time::sleep(Duration::from_millis(chance.random_range(0..300))).await;
         hub.kill();
         hub.restart();
         shop = aip_tests::clients::builder(&hub, "shop")?.build()?;
-        until_found(&shop, "zqkill", |found| found.len() >= taken.min(100)).await?;
+        // Those of every round so far: a word for each, so that all fit on a page.
+        for (round, count) in taken.iter().enumerate() {
+            until_found(&shop, &format!("zqkill{round}"), |found| {
+                let of_round = |name: &&String| name.starts_with(&format!("zqkill{round} "));
+                found.iter().filter(of_round).count() == *count
+            })
+            .await?;
+        }
     }
     Ok(())
 }
