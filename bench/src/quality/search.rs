@@ -3,7 +3,7 @@
 use aip_catalog::catalog::{passage, passage_hash};
 use aip_catalog::limits::{CHANGES_AT_ONCE_MAX, LEG_DEPTH_MIN};
 use aip_catalog::ranking::{self, Meaning};
-use aip_catalog::vectors::{NewVector, Space};
+use aip_catalog::vectors::{NewVector, PROBES, Space};
 use aip_catalog::{Change, Entry, Filter, NoTrust, TextHits, TextIndex, TextOptions};
 use aip_protocol::fusion::Fusion;
 use aip_protocol::time::Timestamp;
@@ -42,9 +42,11 @@ impl Shelves {
             text.apply(changes)?;
         }
         let passages: Vec<String> = entries.iter().map(passage).collect();
+        let probes: Vec<String> = PROBES.iter().map(|probe| (*probe).to_owned()).collect();
         let mut spaces = Vec::new();
         for vectors in vectors {
             let space = Space::open(None, vectors.id(), vectors.dimensions())?;
+            space.centre(&vectors.of_passages(&probes).await?)?;
             let found = vectors.of_passages(&passages).await?;
             let rows = entries.iter().zip(&passages).zip(found);
             let rows = rows.map(|((entry, passage), vector)| NewVector {

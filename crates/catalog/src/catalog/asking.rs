@@ -59,6 +59,11 @@ impl Asking {
                 shelf.answered();
                 return Some(vector);
             }
+            // It answered: that it refuses this text says nothing of the next.
+            Ok(Ok(Err(error))) if matches!(*error, EmbedError::Broken(_)) => {
+                tracing::debug!(%error, embedder = shelf.space.id(), "A query goes by text alone");
+                return None;
+            }
             Ok(Ok(Err(error))) => error.to_string(),
             Ok(Err(error)) => error.to_string(),
             Err(_elapsed) => "no answer in time".to_owned(),

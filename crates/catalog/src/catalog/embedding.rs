@@ -67,45 +67,87 @@ impl Catalog {
 
     async fn embed_batch(&self, shelf: &Arc<Shelf>, taken: &[(u64, u64)]) -> Result<(), Stopped> {
         let numbers: Vec<u64> = taken.iter().map(|(_, number)| *number).collect();
-        let (view, asked) = (self.text.view(), Arc::clone(shelf));
-        let due = blocking(move || due(&view, &asked, &numbers)).await?;
+        let (view, asked, wanted) = (self.text.view(), Arc::clone(shelf), numbers.clone());
+        let due = blocking(move || due(&view, &asked, &wanted)).await?;
         if due.is_empty() {
             return Ok(());
         }
         self.centre(shelf).await?;
         let texts: Vec<String> = due.iter().map(|due| due.text.clone()).collect();
-        let vectors = shelf.embedder.embed(Purpose::Passage, &texts).await?;
-        check(shelf, &vectors, due.len())?;
+        let vectors = self.vectors(shelf, &texts).await?;
         let new = |(due, vector): (Due, Vec<f32>)| NewVector {
             number: due.number,
             hash: due.hash,
             vector,
         };
         let new: Vec<NewVector> = due.into_iter().zip(vectors).map(new).collect();
-        let (text, shelf) = (Arc::clone(&self.text), Arc::clone(shelf));
+        let (text, shelf, taken) = (Arc::clone(&self.text), Arc::clone(shelf), taken.to_vec());
         blocking(move || {
             shelf.space.put(&new)?;
             // What was deleted while it was embedded.
             let view = text.view();
             let is_gone = |new: &&NewVector| !view.holds(new.number);
             let gone: Vec<u64> = new.iter().filter(is_gone).map(|new| new.number).collect();
-            shelf.space.remove(&gone)
+            shelf.space.remove(&gone)?;
+            // What reads differently by now. Where it reads again as it did before, nobody noticed: its vector was still there.
+            let other: Vec<u64> = self::due(&view, &shelf, &numbers)
+                .iter()
+                .map(|due| due.number)
+                .collect();
+            let mut backlog = shelf.backlog();
+            for (seq, number) in taken.iter().filter(|(_, number)| other.contains(number)) {
+                backlog.push(*seq, *number);
+            }
+            Ok::<(), CatalogError>(())
         })
         .await??;
         Ok(())
     }
 
+    /// A vector for each text. One that the embedder refuses although it takes others is left blank: it is near to nothing,
+    /// and holds nothing else up. It is asked for again when it reads differently.
+    async fn vectors(&self, shelf: &Shelf, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let refusal = match passages(shelf, texts).await {
+            Ok(vectors) => return Ok(vectors),
+            Err(refusal) => refusal,
+        };
+        if !self.takes_others(shelf).await {
+            return Err(refusal);
+        }
+        let mut vectors = Vec::with_capacity(texts.len());
+        for text in texts {
+            match passages(shelf, std::slice::from_ref(text)).await {
+                Ok(found) => vectors.extend(found),
+                Err(error) => {
+                    if !self.takes_others(shelf).await {
+                        return Err(error);
+                    }
+                    tracing::warn!(%error, embedder = shelf.space.id(), "A listing is left without a vector");
+                    vectors.push(vec![0.0; shelf.space.dimensions()]);
+                }
+            }
+        }
+        Ok(vectors)
+    }
+
+    /// Whether the embedder takes a text that nothing is wrong with. It is another each time, so that no memory of answers
+    /// speaks for an embedder that is down.
+    async fn takes_others(&self, shelf: &Shelf) -> bool {
+        let probe = PROBES.first().copied().unwrap_or_default();
+        let text = format!("{probe} {}", self.clock.now().unix_millis());
+        passages(shelf, &[text]).await.is_ok()
+    }
+
     /// Finds out where the embedder's vectors lie, before the first of them is kept.
     async fn centre(&self, shelf: &Arc<Shelf>) -> Result<(), Stopped> {
-        if shelf.space.is_centred() || !shelf.space.is_empty() {
+        if !shelf.space.is_empty() || shelf.space.is_centred() {
             return Ok(());
         }
         let mut vectors = Vec::with_capacity(PROBES.len());
         for probes in PROBES.chunks(shelf.embedder.batch_max().max(1)) {
             let texts: Vec<String> = probes.iter().map(|probe| (*probe).to_owned()).collect();
-            vectors.extend(shelf.embedder.embed(Purpose::Passage, &texts).await?);
+            vectors.extend(passages(shelf, &texts).await?);
         }
-        check(shelf, &vectors, PROBES.len())?;
         let shelf = Arc::clone(shelf);
         blocking(move || shelf.space.centre(&vectors)).await??;
         Ok(())
@@ -162,14 +204,18 @@ impl Catalog {
         if !shelf.may_hold_gone.swap(false, Ordering::AcqRel) {
             return Ok(());
         }
-        let (view, shelf) = (self.text.view(), Arc::clone(shelf));
-        blocking(move || {
-            let held: Vec<u64> = shelf.space.numbers().iter().collect();
+        let (view, kept) = (self.text.view(), Arc::clone(shelf));
+        let removed = blocking(move || {
+            let held: Vec<u64> = kept.space.numbers().iter().collect();
             let gone: Vec<u64> = held.into_iter().filter(|number| !view.holds(*number)).collect();
-            shelf.space.remove(&gone)
+            kept.space.remove(&gone)
         })
-        .await??;
-        Ok(())
+        .await
+        .flatten();
+        if removed.is_err() {
+            shelf.may_hold_gone.store(true, Ordering::Release);
+        }
+        Ok(removed?)
     }
 }
 
@@ -213,6 +259,13 @@ fn due(view: &TextView, shelf: &Shelf, numbers: &[u64]) -> Vec<Due> {
         }
     }
     due
+}
+
+/// Vectors as the embedder gives them, of the right number and form.
+async fn passages(shelf: &Shelf, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedError> {
+    let vectors = shelf.embedder.embed(Purpose::Passage, texts).await?;
+    check(shelf, &vectors, texts.len())?;
+    Ok(vectors)
 }
 
 fn check(shelf: &Shelf, vectors: &[Vec<f32>], texts: usize) -> Result<(), EmbedError> {

@@ -216,7 +216,13 @@ impl Finder {
             return Ok((Arc::new(list), 0, reasons));
         };
         if let Some(list) = self.kept.get(*list, &job.fingerprint) {
-            return Ok((list, usize::try_from(*offset).unwrap_or(usize::MAX), None));
+            // Lists are kept without their reasons.
+            let reasons = if job.query.explain {
+                self.list(job, snapshot, list.level)?.1
+            } else {
+                None
+            };
+            return Ok((list, usize::try_from(*offset).unwrap_or(usize::MAX), reasons));
         }
         let (mut made, mut reasons) = self.list(job, snapshot, 0)?;
         while made.level < (*level).min(LIST_LEVEL_MAX) && made.is_cut {

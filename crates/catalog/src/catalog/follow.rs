@@ -73,9 +73,17 @@ impl Catalog {
 
     /// Takes up all changes that the source has.
     async fn catch_up(&self) -> Result<(), CatalogError> {
-        self.check_standing().await?;
+        let latest = self.source.latest().await?;
+        if self.text.applied() == 0 && !self.is_caught_up() {
+            self.standing.begin(latest)?;
+        }
+        self.begin_anew_if_lost().await?;
         loop {
             let changes = self.gather().await?;
+            // Deletions can be forgotten while changes are asked for: then these are not all.
+            if self.begin_anew_if_lost().await? {
+                continue;
+            }
             let Some(last) = changes.last().map(|change| change.seq) else {
                 return Ok(());
             };
@@ -89,13 +97,14 @@ impl Catalog {
         }
     }
 
-    /// Begins anew where the index cannot go on from where it stands.
-    async fn check_standing(&self) -> Result<(), CatalogError> {
+    /// Begins anew where the index cannot go on from where it stands; whether it did.
+    async fn begin_anew_if_lost(&self) -> Result<bool, CatalogError> {
         let latest = self.source.latest().await?;
         let complete_from = self.source.complete_from().await?;
         self.latest.store(latest, Ordering::Release);
         let applied = self.text.applied();
-        if self.standing.is_lost(applied, latest, complete_from) {
+        let is_lost = self.standing.is_lost(applied, latest, complete_from);
+        if is_lost {
             tracing::info!(
                 applied,
                 latest,
@@ -110,8 +119,6 @@ impl Catalog {
             })
             .await??;
             self.standing.begin(latest)?;
-        } else if applied == 0 && !self.is_caught_up() {
-            self.standing.begin(latest)?;
         }
         if !self.is_caught_up() {
             // What was deleted since they settled, the source may have forgotten.
@@ -121,7 +128,7 @@ impl Catalog {
                 .filter(|shelf| shelf.space.settled() < complete_from);
             behind.for_each(|shelf| shelf.may_hold_gone.store(true, Ordering::Release));
         }
-        Ok(())
+        Ok(is_lost)
     }
 
     /// The next changes: one batch, or several where much is to be read.

@@ -85,6 +85,24 @@ async fn text_that_did_not_change_is_not_embedded_again() {
     assert_eq!(rig.embedders[0].passages(), 3);
 }
 
+#[tokio::test]
+async fn a_text_that_changes_back_while_it_is_embedded_has_its_own_vector() {
+    use std::sync::atomic::Ordering::SeqCst;
+    let rig = Rig::with([entry(1, "lamp")]);
+    let running = rig.ready().await;
+    let words = &rig.embedders[0];
+    words.hangs.store(true, SeqCst);
+    rig.store.put(entry(1, "car"));
+    running.catalog.nudge();
+    eventually("the car", || words.hung.load(SeqCst)).await;
+    rig.store.put(entry(1, "lamp"));
+    running.catalog.nudge();
+    running.until(|stats| stats.applied_change == 3).await;
+    words.hangs.store(false, SeqCst);
+    running.settled(&rig.store).await;
+    assert!(running.catalog.state(&id(1)).await.embedded);
+}
+
 #[expect(clippy::too_many_lines, reason = "one table of filters")]
 #[tokio::test]
 async fn filters_come_before_ranks_on_both_sides() {

@@ -1,6 +1,7 @@
 //! The vectors of one embedder: in memory, and in a file that outlives the process.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use super::code::{Code, QueryCode, weighed};
@@ -32,6 +33,9 @@ pub struct Space {
     rows: RwLock<Rows>,
     // Locked by whoever changes anything, before `rows`.
     writer: Mutex<Writer>,
+    // What the writer has come to, for those who must not wait for it: writing the file anew takes seconds.
+    settled: AtomicU64,
+    bytes: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -70,6 +74,8 @@ impl Space {
             id: id.to_owned(),
             dimensions,
             rows: RwLock::new(rows),
+            settled: AtomicU64::new(settled),
+            bytes: AtomicU64::new(log.as_ref().map_or(0, Log::bytes)),
             writer: Mutex::new(Writer {
                 log,
                 is_centred,
@@ -121,12 +127,12 @@ impl Space {
 
     /// Bytes of the file.
     pub fn bytes(&self) -> u64 {
-        self.writer().log.as_ref().map_or(0, Log::bytes)
+        self.bytes.load(Ordering::Acquire)
     }
 
     /// Every listing of a change up to this one has its vector; what came after may.
     pub fn settled(&self) -> u64 {
-        self.writer().settled
+        self.settled.load(Ordering::Acquire)
     }
 
     /// The hash of the text that the listing's vector was made of.
@@ -170,7 +176,7 @@ impl Space {
         }
         let mut records = Records::default();
         records.mean(&mean);
-        writer.append(&records)?;
+        self.append(&mut writer, &records)?;
         writer.is_centred = true;
         self.write().mean = mean;
         Ok(())
@@ -193,14 +199,14 @@ impl Space {
         for (new, code) in vectors.iter().zip(&codes) {
             records.vector(new.number, new.hash, code);
         }
-        writer.append(&records)?;
+        self.append(&mut writer, &records)?;
         {
             let mut rows = self.write();
             for (new, code) in vectors.iter().zip(&codes) {
                 rows.put(new.number, new.hash, code);
             }
         }
-        writer.tidy(&self.read())
+        self.tidy(&mut writer)
     }
 
     /// Takes vectors away; numbers without one are passed over.
@@ -208,6 +214,10 @@ impl Space {
     /// # Errors
     /// [`CatalogError::Files`]: then all are still there.
     pub fn remove(&self, numbers: &[u64]) -> Result<(), CatalogError> {
+        // Nothing to take away is nothing to wait for.
+        if numbers.is_empty() {
+            return Ok(());
+        }
         let mut writer = self.writer();
         let mut records = Records::default();
         let gone: Vec<u64> = {
@@ -221,14 +231,14 @@ impl Space {
         for number in &gone {
             records.gone(*number);
         }
-        writer.append(&records)?;
+        self.append(&mut writer, &records)?;
         {
             let mut rows = self.write();
             for number in gone {
                 rows.remove(number);
             }
         }
-        writer.tidy(&self.read())
+        self.tidy(&mut writer)
     }
 
     /// Notes how far the space has come, see [`Space::settled`].
@@ -242,9 +252,10 @@ impl Space {
         }
         let mut records = Records::default();
         records.settled(seq);
-        writer.append(&records)?;
+        self.append(&mut writer, &records)?;
         writer.settled = seq;
-        writer.tidy(&self.read())
+        self.settled.store(seq, Ordering::Release);
+        self.tidy(&mut writer)
     }
 
     /// The `depth` listings nearest to the query among those that are admitted, nearest first; equals by number.
@@ -274,25 +285,26 @@ impl Space {
         self.rows.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn writer(&self) -> MutexGuard<'_, Writer> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Writer {
-    fn append(&mut self, records: &Records) -> Result<(), CatalogError> {
-        if let Some(log) = &mut self.log {
+    fn append(&self, writer: &mut Writer, records: &Records) -> Result<(), CatalogError> {
+        if let Some(log) = &mut writer.log {
             log.append(records)?;
+            self.bytes.store(log.bytes(), Ordering::Release);
         }
         Ok(())
     }
 
     /// Writes the file anew where most of it says nothing any more.
-    fn tidy(&mut self, rows: &Rows) -> Result<(), CatalogError> {
-        match &mut self.log {
-            Some(log) if log.is_stale(rows.len()) => Ok(log.rewrite(rows, self.is_centred, self.settled)?),
-            _ => Ok(()),
+    fn tidy(&self, writer: &mut Writer) -> Result<(), CatalogError> {
+        let rows = self.read();
+        if let Some(log) = writer.log.as_mut().filter(|log| log.is_stale(rows.len())) {
+            log.rewrite(&rows, writer.is_centred, writer.settled)?;
+            self.bytes.store(log.bytes(), Ordering::Release);
         }
+        Ok(())
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -83,3 +83,36 @@ async fn an_index_follows_on_after_the_store_was_away() {
     running.settled(&rig.store).await;
     assert_eq!(numbers(&running.find(&query("lamp")).await).len(), 2);
 }
+
+#[tokio::test]
+async fn a_text_that_the_embedder_refuses_holds_up_no_other() {
+    let rig = Rig::with((1..=20).map(|number| entry(number, &format!("lamp {number}"))));
+    rig.store.put(entry(21, "unspeakable lamp"));
+    rig.store.put(entry(22, "car"));
+    let running = rig.run().await;
+    running
+        .until(|stats| stats.spaces[0].is_whole && stats.pending_embeddings == 0)
+        .await;
+    // Found by meaning: all but the one, which is found by its text.
+    assert_eq!(running.find(&query("voiture")).await.items[0].entry.number, 22);
+    let found = running.find(&query("лампа")).await;
+    assert!(found.items.len() == 20 && !numbers(&found).contains(&21));
+    assert_eq!(numbers(&running.find(&query("unspeakable")).await), [21]);
+    // It has another chance when it reads differently.
+    rig.store.put(entry(21, "blue lamp"));
+    running.settled(&rig.store).await;
+    let found = running.find(&query("blue lampe")).await;
+    assert_eq!(numbers(&found)[0], 21);
+    assert!(found.items[0].ranks.semantic.is_some());
+}
+
+#[tokio::test]
+async fn queries_that_are_refused_leave_the_embedder_to_others() {
+    let rig = Rig::with([entry(1, "lamp"), entry(2, "car")]);
+    let running = rig.ready().await;
+    for text in ["unspeakable a", "unspeakable b", "unspeakable c"] {
+        assert_eq!(running.find(&query(text)).await.degraded, ["semantic"]);
+    }
+    let found = running.find(&query("лампа")).await;
+    assert_eq!((numbers(&found)[0], found.degraded.len()), (1, 0));
+}

@@ -240,3 +240,23 @@ proptest! {
         runtime.block_on(page_through(limit, &acts, true))?;
     }
 }
+
+#[tokio::test]
+async fn every_page_explains_itself() {
+    let rig = Rig::with((1..=6).map(|number| entry(number, &format!("lamp {number}"))));
+    let running = rig.ready().await;
+    let query = Query {
+        limit: 2,
+        explain: true,
+        ..query("lamp")
+    };
+    let pages = running.pages(&query).await;
+    assert_eq!(pages.len(), 3);
+    for item in pages.iter().flat_map(|page| &page.items) {
+        let explain = item.explain.as_ref().unwrap();
+        assert!(
+            explain.text.is_some() && explain.cosines.contains_key("words-1"),
+            "{explain:?}"
+        );
+    }
+}

@@ -91,6 +91,20 @@ async fn an_index_that_missed_deletions_begins_anew() {
 }
 
 #[tokio::test]
+async fn deletions_that_are_forgotten_while_it_reads_are_not_missed() {
+    let rig = rig(20);
+    rig.ready().await.kill().await;
+    rig.store.delete(3);
+    rig.store.put(entry(21, "lamp 21"));
+    rig.store.forgets.store(true, SeqCst);
+    let running = rig.ready().await;
+    assert_eq!(running.catalog.stats().documents, 20);
+    let found = running.find(&query("lamp")).await;
+    assert!(!numbers(&found).contains(&3));
+    running.until(|stats| stats.spaces[0].vectors == 20).await;
+}
+
+#[tokio::test]
 async fn an_index_that_is_ahead_of_a_restored_store_begins_anew() {
     let rig = rig(20);
     let running = rig.ready().await;
