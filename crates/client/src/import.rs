@@ -89,6 +89,8 @@ pub struct Options {
     pub kind: Option<ListingKind>,
     /// In the prices of tables and feeds, the comma is the decimal point and the point groups thousands.
     pub decimal_comma: bool,
+    /// In the prices of tables, the point is the decimal point, also before three digits; in feeds and JSON it always is.
+    pub decimal_point: bool,
     /// What separates the columns of a table; by default what its header uses most of `,` `;` tab and `|`.
     pub separator: Option<u8>,
 }
@@ -179,6 +181,7 @@ pub fn read(bytes: &[u8], format: Option<Format>, options: &Options) -> Result<I
     let is_json = matches!(format, Format::Manifest | Format::JsonLd);
     let options = &Options {
         decimal_comma: options.decimal_comma && !is_json,
+        decimal_point: options.decimal_point || format != Format::Csv,
         ..options.clone()
     };
     let mut rows = match format {

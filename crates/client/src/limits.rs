@@ -131,6 +131,8 @@ pub const IMPORT_ROW_BYTES_MAX: usize = 256 * 1024;
 pub const IMPORT_COLUMNS_MAX: usize = 512;
 /// Remarks on one row; further ones are left out.
 pub const IMPORT_REMARKS_MAX: usize = 16;
+/// Offers of one product that are looked at.
+pub const IMPORT_OFFERS_MAX: usize = 256;
 /// Levels of a foreign document that are looked through for rows.
 pub const IMPORT_LEVELS_MAX: usize = 32;
 

@@ -3,6 +3,7 @@
 //!
 //! Contexts are not loaded and terms are not expanded: what pages and shops write is the short form.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use aip_protocol::listing::ListingKind;
@@ -11,7 +12,7 @@ use serde_json::value::RawValue;
 use super::json::{Loose, Shape, shape, values};
 use super::row::{IdRank, RowDraft, broken, short};
 use super::{Format, ImportError, Options, Row, page, price, words};
-use crate::limits::{IMPORT_LEVELS_MAX, IMPORT_ROWS_MAX};
+use crate::limits::{IMPORT_LEVELS_MAX, IMPORT_OFFERS_MAX, IMPORT_ROWS_MAX};
 
 /// Types whose nodes are rows.
 const PRODUCTS: [&str; 6] = [
@@ -49,14 +50,25 @@ const ATTRIBUTES: [(&str, &str); 12] = [
     ("itemCondition", "condition"),
     ("url", "url"),
 ];
+/// Types of a price that is asked of everybody, the first of them before the others. List prices and those that are struck
+/// through are not asked of anybody.
+const ASKED: [&str; 3] = ["", "SalePrice", "RegularPrice"];
 const GTINS: [&str; 6] = ["gtin", "gtin14", "gtin13", "gtin12", "gtin8", "isbn"];
+
+/// A node that others may name. It is read once, however often it is named.
+struct Node<'a> {
+    raw: &'a RawValue,
+    read: OnceCell<Option<Loose>>,
+}
+
+type Nodes<'a> = HashMap<String, Node<'a>>;
 
 /// What a document holds.
 #[derive(Default)]
 struct Found<'a> {
     products: Vec<&'a RawValue>,
     /// Other nodes by `@id`: offers and brands are often named by it.
-    nodes: HashMap<String, &'a RawValue>,
+    nodes: Nodes<'a>,
 }
 
 pub(super) fn read(text: &str, options: &Options) -> Result<Vec<Row>, ImportError> {
@@ -115,7 +127,8 @@ fn gather<'a>(raw: &'a RawValue, levels_left: usize, found: &mut Found<'a>) -> R
         && members.len() > 1
         && found.nodes.len() < IMPORT_ROWS_MAX
     {
-        found.nodes.insert(id, raw);
+        let read = OnceCell::new();
+        found.nodes.insert(id, Node { raw, read });
     }
     WAYS.iter()
         .filter_map(|way| member(way))
@@ -136,7 +149,7 @@ fn last_word(text: &str) -> &str {
     text.rsplit(['/', '#', ':']).next().unwrap_or_default()
 }
 
-fn row(raw: &RawValue, number: usize, nodes: &HashMap<String, &RawValue>, options: &Options) -> Row {
+fn row(raw: &RawValue, number: usize, nodes: &Nodes<'_>, options: &Options) -> Row {
     let product = match Loose::read(raw) {
         Ok(product) => product,
         Err(why) => return broken(number, None, why, "mend the node"),
@@ -161,7 +174,7 @@ fn identify(draft: &mut RowDraft<'_>, product: &Loose) {
     }
 }
 
-fn describe(draft: &mut RowDraft<'_>, product: &Loose, nodes: &HashMap<String, &RawValue>) {
+fn describe(draft: &mut RowDraft<'_>, product: &Loose, nodes: &Nodes<'_>) {
     let said = |name: &str| product.get(name).and_then(text);
     draft.name(said("name").unwrap_or_default());
     draft.description(said("description").unwrap_or_default());
@@ -171,7 +184,7 @@ fn describe(draft: &mut RowDraft<'_>, product: &Loose, nodes: &HashMap<String, &
     }
     for name in ["brand", "manufacturer"] {
         let brand = product.get(name).map(|brand| follow(brand, nodes));
-        draft.attribute_text("brand", brand.as_ref().and_then(text).unwrap_or_default());
+        draft.attribute_text("brand", brand.and_then(text).unwrap_or_default());
     }
     draft.attribute_text("category", said("category").unwrap_or_default());
     match product.get("keywords") {
@@ -218,17 +231,34 @@ struct Way {
 }
 
 /// Several offers make one listing: the lowest price of those that can be had, in the currency of the first.
-fn offers(draft: &mut RowDraft<'_>, product: &Loose, nodes: &HashMap<String, &RawValue>) {
+fn offers(draft: &mut RowDraft<'_>, product: &Loose, nodes: &Nodes<'_>) {
     let mut ways = Vec::new();
     for offer in list(product.get("offers")) {
         let offer = follow(offer, nodes);
-        let inner: Vec<Loose> = list(offer.get("offers"))
-            .map(|inner| follow(inner, nodes))
-            .collect();
-        if inner.is_empty() {
-            ways.push(way(&offer));
+        let outer = way(offer);
+        let mut inner = list(offer.get("offers"))
+            .map(|inner| way(follow(inner, nodes)))
+            .peekable();
+        if inner.peek().is_none() {
+            ways.push(outer);
+        } else {
+            // What the whole says of the currency holds of its parts.
+            let whole = |way: Way| match way.currency.as_str() {
+                "" => Way {
+                    currency: outer.currency.clone(),
+                    ..way
+                },
+                _ => way,
+            };
+            ways.extend(inner.take(IMPORT_OFFERS_MAX + 1 - ways.len()).map(whole));
         }
-        ways.extend(inner.iter().map(way));
+        if ways.len() > IMPORT_OFFERS_MAX {
+            ways.truncate(IMPORT_OFFERS_MAX);
+            let what =
+                format!("it has more than {IMPORT_OFFERS_MAX} offers, and the others are not looked at");
+            draft.note("price", what, "offer some of them as products of their own");
+            break;
+        }
     }
     let is_had = |way: &Way| words::availability(&way.availability).is_none_or(|(available, _)| available);
     let units =
@@ -255,8 +285,22 @@ fn offers(draft: &mut RowDraft<'_>, product: &Loose, nodes: &HashMap<String, &Ra
     }
 }
 
+/// The price among several that is asked of everybody who buys.
+fn specification(offer: &Loose) -> Option<&Loose> {
+    let word =
+        |node: &Loose, name: &str| last_word(node.get(name).and_then(text).unwrap_or_default()).to_owned();
+    let is_for_all = |node: &&Loose| {
+        node.get("validForMemberTier").is_none() && !word(node, "@type").ends_with("ChargeSpecification")
+    };
+    ASKED.iter().find_map(|asked| {
+        list(offer.get("priceSpecification"))
+            .filter(is_for_all)
+            .find(|node| word(node, "priceType") == *asked)
+    })
+}
+
 fn way(offer: &Loose) -> Way {
-    let specification = list(offer.get("priceSpecification")).next();
+    let specification = specification(offer);
     let said = |names: &[&str]| {
         let own = names.iter().find_map(|name| offer.get(name).and_then(text));
         let specified = || {
@@ -274,14 +318,14 @@ fn way(offer: &Loose) -> Way {
 }
 
 /// A node that is only named by its `@id`, looked up.
-fn follow(value: &Loose, nodes: &HashMap<String, &RawValue>) -> Loose {
+fn follow<'n>(value: &'n Loose, nodes: &'n Nodes<'_>) -> &'n Loose {
     let is_name = matches!(value, Loose::Object(members) if members.len() == 1);
     let named = value
         .text_of(&["@id"])
         .filter(|_| is_name)
         .and_then(|id| nodes.get(id));
-    let node = named.and_then(|raw| Loose::read(raw).ok());
-    node.unwrap_or_else(|| value.clone())
+    let node = named.and_then(|node| node.read.get_or_init(|| Loose::read(node.raw).ok()).as_ref());
+    node.unwrap_or(value)
 }
 
 /// The items of an array, or the one value that stands for them.

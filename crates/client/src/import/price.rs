@@ -37,14 +37,15 @@ pub(super) fn read(text: &str, decimal_comma: bool) -> Result<Price, Wrong> {
     let (Some(first), Some(last)) = (text.find(is_digit), text.rfind(is_digit)) else {
         return Err(wrong(format!("`{text}` holds no number"), EXAMPLE));
     };
-    // A number may begin with its point: `.50`.
-    let first = text
-        .get(..first)
-        .filter(|before| before.ends_with('.'))
-        .map_or(first, |before| before.len() - 1);
+    // A number may begin with its point: `.50`; behind a letter, as in `kr.500`, the point ends a short form.
+    let before_point = text.get(..first).and_then(|before| before.strip_suffix('.'));
+    let first = before_point
+        .filter(|before| !before.ends_with(char::is_alphabetic))
+        .map_or(first, str::len);
     let (before, rest) = text.split_at_checked(first).unwrap_or((text, ""));
     let (number, after) = rest.split_at_checked(last + 1 - first).unwrap_or((rest, ""));
-    if before.contains(['-', '−']) {
+    // `12.50-` is how ledgers write it; `12,-` and `12.-` are whole amounts.
+    if before.contains(['-', '−']) || after.starts_with(['-', '−']) {
         return Err(wrong(format!("`{text}` is less than nothing"), EXAMPLE));
     }
     let amount = match scientific(number) {
@@ -56,6 +57,16 @@ pub(super) fn read(text: &str, decimal_comma: bool) -> Result<Price, Wrong> {
     Ok(Price {
         amount,
         currency: currency(before, after)?,
+    })
+}
+
+/// Whether the point may as well group thousands: `1.299` is 1299 in many countries.
+pub(super) fn may_be_thousands(text: &str) -> bool {
+    let number = text.trim_matches(|c: char| !c.is_ascii_digit());
+    number.split_once('.').is_some_and(|(whole, fraction)| {
+        let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        let is_group = (1..=3).contains(&whole.len()) && fraction.len() == 3;
+        is_group && !whole.starts_with('0') && is_digits(whole) && is_digits(fraction)
     })
 }
 

@@ -155,15 +155,43 @@ impl<'a> RowDraft<'a> {
         }
     }
 
-    /// A price as it is written, perhaps with its currency. A later one replaces an earlier one.
+    /// A price as it is written, perhaps with its currency. Which of two that differ is meant, nobody can tell.
     pub(super) fn price(&mut self, member: &str, text: &str) {
         if text.trim().is_empty() {
             return;
         }
-        match price::read(text, self.options.decimal_comma) {
-            Ok(price) => self.price = Some(price),
-            Err((what, todo)) => self.flaw(member, what, todo),
+        let price = match self.read_price(text) {
+            Ok(price) => price,
+            Err((what, todo)) => return self.flaw(member, what, todo),
+        };
+        let units = |price: &price::Price| price::units(&price.amount);
+        match &self.price {
+            // The same again, such as `3.50` beside `3.50 EUR`: the one that says more stays.
+            Some(known) if units(known) == units(&price) && price.currency == Currency::Unsaid => {}
+            Some(known)
+                if units(known) != units(&price)
+                    || ![Currency::Unsaid, price.currency.clone()].contains(&known.currency) =>
+            {
+                let what = format!("it is {} and {}", known.amount, price.amount);
+                self.flaw(
+                    member,
+                    what,
+                    "keep the column of one price, and call the others otherwise",
+                );
+            }
+            _ => self.price = Some(price),
         }
+    }
+
+    fn read_price(&self, text: &str) -> Result<price::Price, price::Wrong> {
+        let price = price::read(text, self.options.decimal_comma)?;
+        let is_said = self.options.decimal_comma || self.options.decimal_point;
+        if !is_said && price::may_be_thousands(text) {
+            let todo = "say which with --decimal-point or --decimal-comma";
+            let what = format!("the point of `{}` may group thousands", short(text.trim()));
+            return Err((what, todo.to_owned()));
+        }
+        Ok(price)
     }
 
     /// What it costs for now, in place of its price.
@@ -171,7 +199,7 @@ impl<'a> RowDraft<'a> {
         if text.trim().is_empty() {
             return;
         }
-        match price::read(text, self.options.decimal_comma) {
+        match self.read_price(text) {
             Ok(price) => self.sale = Some(price),
             Err((what, todo)) => self.flaw("sale_price", what, todo),
         }

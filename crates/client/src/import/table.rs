@@ -44,6 +44,11 @@ pub(super) fn read(bytes: &[u8], options: &Options) -> Result<Vec<Row>, ImportEr
         }
         rows.push(row(&record, rows.len() + 1, &columns, options));
     }
+    if rows.is_empty() && ends_inside_quotes(bytes, separator) {
+        return Err(malformed(
+            "a quote is opened in its first line and never closed".to_owned(),
+        ));
+    }
     let last = usize::try_from(start).ok().and_then(|start| bytes.get(start..));
     mark_open_quote(last.unwrap_or_default(), separator, &mut rows);
     Ok(rows)

@@ -60,6 +60,9 @@ pub(super) struct Args {
     /// In prices, the comma is the decimal point
     #[arg(long)]
     decimal_comma: bool,
+    /// In prices, the point is the decimal point, also before three digits
+    #[arg(long, conflicts_with = "decimal_comma")]
+    decimal_point: bool,
     /// What separates the columns of a table: one character, or the word tab
     #[arg(long, value_name = "CHAR", value_parser = values::separator)]
     separator: Option<u8>,
@@ -96,6 +99,7 @@ pub(super) async fn run(context: &Context, args: Args) -> Outcome {
         lang: args.lang.clone(),
         kind: args.kind,
         decimal_comma: args.decimal_comma,
+        decimal_point: args.decimal_point,
         separator: args.separator,
     };
     let bytes = read(&args.file, IMPORT_BYTES_MAX)?;

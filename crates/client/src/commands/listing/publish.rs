@@ -8,6 +8,7 @@ use aip_client::protocol::clock::Clock as _;
 use aip_client::protocol::json::Json;
 use aip_client::protocol::listing::{ListingKind, Offer};
 use aip_client::{Error, SystemClock};
+use sha2::{Digest as _, Sha256};
 
 use super::{Outcome, published_json, read};
 use crate::cli::values;
@@ -35,34 +36,34 @@ pub(super) struct Args {
     #[arg(long)]
     name: Option<String>,
     /// Your own id of it; made of the name if you give none
-    #[arg(long, requires = "name")]
+    #[arg(long, conflicts_with = "file")]
     id: Option<String>,
     /// capability, product or concept
-    #[arg(long, requires = "name", value_parser = values::kind, default_value = "product")]
+    #[arg(long, conflicts_with = "file", value_parser = values::kind, default_value = "product")]
     kind: ListingKind,
     /// What it is
-    #[arg(long, requires = "name")]
+    #[arg(long, conflicts_with = "file")]
     description: Option<String>,
     /// What it costs: plain digits with an optional fraction
-    #[arg(long, requires = "currency")]
+    #[arg(long, requires = "currency", conflicts_with = "file")]
     price: Option<String>,
     /// The currency of the price
-    #[arg(long, value_name = "EUR", requires = "price", value_parser = values::currency)]
+    #[arg(long, value_name = "EUR", requires = "price", conflicts_with = "file", value_parser = values::currency)]
     currency: Option<String>,
     /// The language of name and description, such as fr
-    #[arg(long, requires = "name")]
+    #[arg(long, conflicts_with = "file")]
     lang: Option<String>,
     /// A further word to find it by; may be given several times
-    #[arg(long, requires = "name")]
+    #[arg(long, conflicts_with = "file")]
     tag: Vec<String>,
     /// An attribute, such as brand=Acme; may be given several times
-    #[arg(long, value_name = "NAME=VALUE", requires = "name", value_parser = values::attribute)]
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with = "file", value_parser = values::attribute)]
     attr: Vec<(String, String)>,
     /// It cannot be had now
-    #[arg(long, requires = "name")]
+    #[arg(long, conflicts_with = "file")]
     unavailable: bool,
     /// How long it is offered, such as 7d
-    #[arg(long, value_name = "SPAN", requires = "name", value_parser = values::span)]
+    #[arg(long, value_name = "SPAN", conflicts_with = "file", value_parser = values::span)]
     expires: Option<Duration>,
     /// Show what would be published, and publish nothing
     #[arg(long)]
@@ -126,10 +127,33 @@ fn offer(args: Args) -> Result<Offer, Failure> {
     Ok(Offer::from_json(&Json::Object(offer.to_object())).map_err(Error::from)?)
 }
 
-/// The words of a name, in lower case, with hyphens between.
+/// The words of a name, in lower case, with hyphens between. Where signs are left out a few digits of the name's hash
+/// follow, so that `C++ course` and `C# course` are two listings.
 fn id_of(name: &str) -> String {
     let words = name
         .split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty());
-    words.map(str::to_lowercase).collect::<Vec<_>>().join("-")
+    let id = words.map(str::to_lowercase).collect::<Vec<_>>().join("-");
+    let is_sign = |c: char| !c.is_alphanumeric() && !c.is_whitespace() && !matches!(c, ',' | '.' | '-');
+    if id.is_empty() || !name.contains(is_sign) {
+        return id;
+    }
+    let digest = Sha256::digest(name.as_bytes());
+    let start = digest.first_chunk().copied().map_or(0, u32::from_be_bytes);
+    format!("{id}-{start:08x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::id_of;
+
+    #[test]
+    fn names_that_differ_by_a_sign_have_two_ids() {
+        assert_eq!(id_of("Green tea, 100 g"), "green-tea-100-g");
+        assert_eq!(id_of("Чай зелёный"), "чай-зелёный");
+        let (plus, sharp) = (id_of("C++ course"), id_of("C# course"));
+        assert!(plus.starts_with("c-course-") && plus != sharp, "{plus} {sharp}");
+        assert_eq!(id_of("C++ course"), plus);
+        assert_eq!(id_of("!?"), "");
+    }
 }

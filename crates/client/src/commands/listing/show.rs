@@ -67,10 +67,11 @@ pub(super) async fn list(context: &Context, agent: Option<Did>) -> Outcome {
                 .output
                 .show(&Value::Null, &table.lines(&rows).join("\n"))?;
         }
-        cursor = page.next_cursor;
-        if cursor.is_none() {
+        // A hub that names the same page again would be asked for ever.
+        if page.next_cursor.is_none() || page.next_cursor == cursor {
             break;
         }
+        cursor = page.next_cursor;
     }
     if is_empty {
         note(&format!("{} offers nothing", agent.handle()));

@@ -82,6 +82,43 @@ fn lists_aggregates_and_currencies() {
 }
 
 #[test]
+fn the_price_that_is_asked_is_taken() {
+    let text = r#"[{"@type":"Product","name":"A","offers":{"@type":"Offer","priceSpecification":[
+            {"@type":"UnitPriceSpecification","priceType":"https://schema.org/StrikethroughPrice","price":15,"priceCurrency":"EUR"},
+            {"@type":"DeliveryChargeSpecification","price":4,"priceCurrency":"EUR"},
+            {"@type":"UnitPriceSpecification","price":8,"priceCurrency":"EUR","validForMemberTier":{"name":"gold"}},
+            {"@type":"UnitPriceSpecification","price":10,"priceCurrency":"EUR"}]}},
+        {"@type":"Product","name":"B","offers":{"@type":"AggregateOffer","priceCurrency":"USD","lowPrice":5,"offers":[
+            {"@type":"Offer","price":7},{"@type":"Offer","price":5}]}}]"#;
+    let costs: Vec<String> = good(text, Format::JsonLd).iter().map(cost).collect();
+    assert_eq!(
+        costs,
+        ["10 EUR", "5 USD"],
+        "never the currency of the command line"
+    );
+}
+
+#[test]
+fn a_node_that_is_named_without_end_is_read_once() {
+    let names = vec![r##"{"@id":"#o"}"##; 10_000].join(",");
+    let long = "x".repeat(200_000);
+    let text = format!(
+        r##"[{{"@type":"Offer","@id":"#o","price":3,"priceCurrency":"EUR","description":"{long}"}},
+            {{"@type":"Product","name":"A","offers":{{"@type":"AggregateOffer","offers":[{names}]}}}}]"##
+    );
+    let rows = rows(&text, Format::JsonLd, &Options::default());
+    assert_eq!(cost(rows[0].offer.as_ref().unwrap()), "3 EUR");
+    assert!(
+        rows[0]
+            .notes
+            .iter()
+            .any(|note| note.what.contains("more than 256 offers")),
+        "{:?}",
+        rows[0].notes
+    );
+}
+
+#[test]
 fn every_availability_has_a_meaning() {
     for (word, available, more) in [
         ("http://schema.org/InStock", true, ""),

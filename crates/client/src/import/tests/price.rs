@@ -57,6 +57,7 @@ fn what_may_be_two_numbers_is_refused() {
         "abc",
         "-5",
         "−5",
+        "5.00-",
         "1-2",
         "10 - 20",
         "1..2",
@@ -104,6 +105,11 @@ fn a_currency_stands_on_either_side() {
         Currency::Ambiguous("$".to_owned())
     );
     assert_eq!(read("5", false).unwrap().currency, Currency::Unsaid);
+    // A point behind a word is its own, and no fraction begins with it.
+    let [kroner, roubles] = ["kr.500", "руб.1500"].map(|text| read(text, false).unwrap());
+    assert_eq!((kroner.amount.as_str(), roubles.amount.as_str()), ("500", "1500"));
+    assert_eq!(kroner.currency, Currency::Ambiguous("kr.".to_owned()));
+    assert_eq!(read("$.50", false).unwrap().amount, "0.50");
     for text in ["5 apples", "EUR 5 USD", "5 dollars each"] {
         assert!(read(text, false).is_err(), "{text}");
     }

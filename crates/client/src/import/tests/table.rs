@@ -84,11 +84,37 @@ fn the_decimal_comma_is_said_where_it_is_not_seen() {
 }
 
 #[test]
+fn a_point_that_may_group_thousands_is_told() {
+    let text = "name;price\nTea;1.299 EUR\n";
+    let said = flaw(text, Format::Csv);
+    assert!(
+        said.contains("may group thousands") && said.contains("--decimal-point"),
+        "{said}"
+    );
+    let options = Options {
+        decimal_point: true,
+        ..euros()
+    };
+    let rows = rows(text, Format::Csv, &options);
+    assert_eq!(cost(rows[0].offer.as_ref().unwrap()), "1.299 EUR");
+    let offers = good("name;price\nPot;0.125\nCup;1299.000\nKey;1.2990\n", Format::Csv);
+    assert_eq!(offers.len(), 3);
+}
+
+#[test]
 fn currencies_must_be_one_and_known() {
     assert!(flaw("name,price\nTea,3\n", Format::Csv).contains("--currency"));
     assert!(flaw("name,price\nTea,$3\n", Format::Csv).contains("several currencies"));
     assert!(flaw("name,price,currency\nTea,3 EUR,USD\n", Format::Csv).contains("in EUR and in USD"));
     assert!(flaw("name,price,currency\nTea,3,bananas\n", Format::Csv).contains("not a currency"));
+}
+
+#[test]
+fn two_prices_that_differ_are_told() {
+    let said = flaw("name,price,unit price\nTea,3.50 EUR,35.00 EUR\n", Format::Csv);
+    assert!(said.contains("price: it is 3.50 and 35.00"), "{said}");
+    let same = good("name,price,unit price\nTea,3.50 CHF,3.5\nPot,,12\n", Format::Csv);
+    assert_eq!([cost(&same[0]), cost(&same[1])], ["3.50 CHF", "12 EUR"]);
 }
 
 #[test]
@@ -132,7 +158,13 @@ fn an_open_quote_is_found_where_it_opens() {
 
 #[test]
 fn a_header_is_needed() {
-    for text in ["", "1,Tea,3\n2,Pot,4\n", "price\n3\n"] {
+    for text in [
+        "",
+        "1,Tea,3\n2,Pot,4\n",
+        "price\n3\n",
+        // The rows would be taken into the name of the last column.
+        "name,\"price\nTea,3\nPot,4\n",
+    ] {
         let error = read(text.as_bytes(), Some(Format::Csv), &euros()).unwrap_err();
         assert!(matches!(error, ImportError::Malformed { .. }), "{text}: {error}");
     }
