@@ -1,7 +1,7 @@
 //! The seam for listings (spec §9): what agents offer, in a store with a log of changes, and who hands listings in for them.
 //!
-//! A store keeps what it is given and guards three things: a version is never replaced by a lower one, an agent has no more
-//! listings than it may, and the log of changes is read without a gap. What may be in a listing, and whether its agent
+//! A store keeps what it is given and guards four things: a version is never replaced by a lower one, what an agent signed is
+//! replaced by what it signs only, an agent has no more listings than it may, and the log of changes is read without a gap. What may be in a listing, and whether its agent
 //! signed it, is judged before.
 //!
 //! **The log.** Every change of a listing gives it the next number of the log; it stands there once, at its last change.
@@ -191,7 +191,7 @@ pub enum Put {
     },
     /// What is stored has the same digest and the same version or another one: the same was said before. Nothing changed.
     Unchanged(StoredListing),
-    /// The stored version is as high, or higher. Nothing changed.
+    /// The stored version is as high, or higher, or its agent signed it and not this one. Nothing changed.
     Conflict {
         /// The stored version.
         version: u64,

@@ -1,6 +1,6 @@
 //! Stores the rows of a provider, step by step, and says of each what became of it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use aip_protocol::error::{ErrorCode, Refusal};
 use aip_protocol::name::Did;
@@ -45,7 +45,7 @@ pub struct Done {
     pub status: &'static str,
 }
 
-/// What the store holds of a listing, or will hold after the rows before.
+/// What the store holds of a listing.
 #[derive(Debug, Clone)]
 struct Held {
     version: u64,
@@ -61,12 +61,33 @@ enum Plan {
 }
 
 impl Ingest<'_> {
-    /// Stores rows in one transaction; each may be refused alone. Given again, they change nothing.
+    /// Stores rows, in one transaction where no listing is named twice and they are not too large; each may be refused
+    /// alone. Given again, they change nothing.
     ///
     /// # Errors
-    /// The store failed. Nothing of these rows is stored, or it is not known.
+    /// The store failed. The last of these rows are not stored, or it is not known.
     pub async fn store(&self, rows: Vec<(u64, Row)>, now: Timestamp) -> Result<Vec<Outcome>, StoreError> {
-        let mut held = self.held(&rows).await?;
+        let mut outcomes = Vec::with_capacity(rows.len());
+        let (mut part, mut named) = (Vec::new(), HashSet::new());
+        for (number, row) in rows {
+            if !named.insert(row.listing_id.clone()) {
+                // It is judged by what became of the row before, which the store may refuse.
+                outcomes.extend(self.store_distinct(std::mem::take(&mut part), now).await?);
+                named = HashSet::from([row.listing_id.clone()]);
+            }
+            part.push((number, row));
+        }
+        outcomes.extend(self.store_distinct(part, now).await?);
+        Ok(outcomes)
+    }
+
+    /// Stores rows that are about a listing each.
+    async fn store_distinct(
+        &self,
+        rows: Vec<(u64, Row)>,
+        now: Timestamp,
+    ) -> Result<Vec<Outcome>, StoreError> {
+        let held = self.held(&rows).await?;
         let (mut outcomes, mut new, mut waiting) = (Vec::with_capacity(rows.len()), Vec::new(), Vec::new());
         for (number, row) in rows {
             let id = listing_id(self.agent, &row.listing_id);
@@ -74,7 +95,6 @@ impl Ingest<'_> {
             let done = match self.plan(row, &id, held.get(&id)) {
                 Plan::Nothing(done) => Some(done),
                 Plan::Store(listing) => {
-                    held.insert(id.clone(), Held::after(&listing));
                     waiting.push((outcomes.len(), id, listing.version, listing.deleted));
                     new.push(listing);
                     None
@@ -111,15 +131,17 @@ impl Ingest<'_> {
 
     fn plan(&self, row: Row, id: &str, held: Option<&Held>) -> Plan {
         let live = held.is_some_and(|held| held.digest.is_some());
-        if live && held.is_some_and(|held| held.is_signed) {
-            let detail = "The agent signed this listing itself: only the agent changes it.";
-            return Plan::Nothing(Err(Refusal::new(ErrorCode::NotYours, detail)));
-        }
         let next = held.map_or(1, |held| held.version.saturating_add(1));
         match &row.offer {
             None if !live => {
                 let detail = "There is no such listing to delete.";
                 return Plan::Nothing(Err(Refusal::new(ErrorCode::NotFound, detail)));
+            }
+            // Its deletion too: what the agent took away, a feed does not bring back.
+            _ if held.is_some_and(|held| held.is_signed) => {
+                let detail =
+                    "The agent signed this listing, or its deletion, itself: only the agent changes it.";
+                return Plan::Nothing(Err(Refusal::new(ErrorCode::NotYours, detail)));
             }
             Some(offered) if held.is_some_and(|held| held.digest == Some(offered.digest)) => {
                 return Plan::Nothing(Ok(Done {
@@ -141,14 +163,6 @@ impl Held {
             version: stored.version,
             digest: (!stored.deleted).then_some(stored.digest),
             is_signed: stored.origin == Origin::Signed,
-        }
-    }
-
-    fn after(new: &NewListing) -> Self {
-        Self {
-            version: new.version,
-            digest: (!new.deleted).then_some(new.digest),
-            is_signed: false,
         }
     }
 }

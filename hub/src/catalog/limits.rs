@@ -33,5 +33,8 @@ pub const ATTRIBUTE_TEXT_BYTES_MAX: usize = 1_024;
 /// Levels of arrays and objects in a listing, the listing itself the first.
 pub const LISTING_LEVELS_MAX: usize = 24;
 
+/// The highest version that a row of a provider can name, half of what JSON can: its agent can always sign a higher one.
+pub const ROW_VERSION_MAX: u64 = 1 << 52;
+
 /// Rows of a provider that are stored in one step.
 pub const INGEST_STEP_ROWS: usize = 200;

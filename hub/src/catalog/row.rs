@@ -9,6 +9,7 @@ use aip_protocol::time::Timestamp;
 use aip_registry::listings::{NewListing, Origin};
 use sha2::{Digest as _, Sha256};
 
+use super::limits::ROW_VERSION_MAX;
 use super::{check, flags};
 
 /// What a row asks for.
@@ -70,7 +71,11 @@ impl Row {
     /// # Errors
     /// As [`Row::read`].
     pub fn read_deletion(line: &[u8], agent: &Did) -> Result<Self, Refusal> {
-        Self::deletion(&framed(line, agent)?)
+        Ok(Self {
+            listing_id: listing_id(&framed(line, agent)?)?,
+            version: None,
+            offer: None,
+        })
     }
 
     fn deletion(object: &Object) -> Result<Self, Refusal> {
@@ -155,9 +160,10 @@ fn version(object: &Object) -> Result<Option<u64>, Refusal> {
         return Ok(None);
     };
     let number = version.as_int().and_then(|version| u64::try_from(version).ok());
+    let number = number.filter(|number| *number <= ROW_VERSION_MAX);
     number
         .map(Some)
-        .ok_or_else(|| invalid("version", "a whole number from 0 on"))
+        .ok_or_else(|| invalid("version", &format!("a whole number from 0 to {ROW_VERSION_MAX}")))
 }
 
 fn deleted(object: &Object) -> Result<bool, Refusal> {
@@ -242,10 +248,22 @@ mod tests {
     }
 
     #[test]
+    fn of_a_row_to_delete_only_its_id_counts() {
+        let mut given = row();
+        given["version"] = json!(1);
+        let gone = Row::read_deletion(given.to_string().as_bytes(), &agent()).unwrap();
+        assert_eq!(
+            (gone.listing_id.as_str(), gone.version, gone.offer),
+            ("a", None, None)
+        );
+    }
+
+    #[test]
     fn what_is_no_row_is_refused() {
         for (member, value, code) in [
             ("agent", json!("did:aip:hub.example:other"), ErrorCode::NotYours),
             ("version", json!("1"), ErrorCode::MemberInvalid),
+            ("version", json!(JSON_INT_MAX), ErrorCode::MemberInvalid),
             ("deleted", json!(1), ErrorCode::MemberInvalid),
             ("price", json!("1e400"), ErrorCode::MemberInvalid),
             ("price", json!(-1), ErrorCode::MemberInvalid),

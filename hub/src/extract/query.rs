@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use actix_web::HttpRequest;
 use aip_protocol::error::{ErrorCode, Refusal};
-use url::form_urlencoded;
+use percent_encoding::percent_decode_str;
 
 use crate::error::ApiError;
 
@@ -121,12 +121,9 @@ impl<'a> Query<'a> {
 
 /// The text of one name or value; `None` where it is no UTF-8.
 fn decoded(raw: &str) -> Option<String> {
-    // With the `=` written out the whole text is one name to the decoder.
-    let whole = raw.replace('=', "%3D");
-    let text = form_urlencoded::parse(whole.as_bytes())
-        .next()
-        .map_or_else(String::new, |(text, _)| text.into_owned());
-    (!text.contains('\u{FFFD}')).then_some(text)
+    let spaced = raw.replace('+', " ");
+    let text = percent_decode_str(&spaced).decode_utf8().ok()?;
+    Some(text.into_owned())
 }
 
 /// The refusal of a parameter that a path does not have. The name is repeated as it was sent: visible ASCII.
@@ -149,4 +146,16 @@ fn invalid(name: &'static str, what: &str) -> ApiError {
     Refusal::new(ErrorCode::ParameterInvalid, detail)
         .with("parameter", name)
         .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decoded;
+
+    #[test]
+    fn what_is_utf8_is_text() {
+        assert_eq!(decoded("a=b%3D+%2B%26").as_deref(), Some("a=b= +&"));
+        assert_eq!(decoded("%EF%BF%BD").as_deref(), Some("\u{FFFD}"));
+        assert_eq!(decoded("%FF%20"), None);
+    }
 }

@@ -13,7 +13,7 @@ use aip_relay::presence::{CloseReason, Presence};
 
 use crate::app::App;
 use crate::lifecycle::Lifecycle;
-use crate::limits::{FORGET_EVERY_SECS, FORGET_LISTINGS_MAX, LISTING_AGE_DAYS};
+use crate::limits::{FORGET_EVERY_SECS, FORGET_LISTINGS_MAX, LISTING_AGE_DAYS, LISTING_AHEAD_SECS};
 
 /// The code of a message that was dropped at its end (spec §5), in the frame to its sender.
 const EXPIRED_CODE: &str = "expired";
@@ -86,8 +86,9 @@ impl Hub {
 
 /// In bounded steps; what is left waits for the next round.
 async fn forget_deleted(listings: &dyn Listings, now: Timestamp) {
-    let days = i64::from(LISTING_AGE_DAYS);
-    let before = Timestamp::from_unix_millis(now.unix_millis() - days * 86_400_000);
+    // A version that was dated ahead of its time is taken for so much longer.
+    let taken_millis = i64::from(LISTING_AGE_DAYS) * 86_400_000 + i64::from(LISTING_AHEAD_SECS) * 1_000;
+    let before = Timestamp::from_unix_millis(now.unix_millis() - taken_millis);
     loop {
         match listings.forget_deleted(before, FORGET_LISTINGS_MAX).await {
             Ok(count) if count < u64::from(FORGET_LISTINGS_MAX) => return,
@@ -135,5 +136,35 @@ impl Sweeper {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestHub;
+    use actix_web::test::TestRequest;
+    use aip_registry::listings::listing_id;
+    use serde_json::json;
+
+    #[actix_web::test]
+    async fn a_deletion_is_remembered_while_an_old_version_would_be_taken() {
+        let hub = TestHub::new();
+        let shop = hub.registered("shop").await;
+        let ahead_millis = i64::from(LISTING_AHEAD_SECS) * 1_000;
+        let ahead = Timestamp::from_unix_millis(hub.clock.now().unix_millis() + ahead_millis);
+        let first = hub.listing(&shop, "x", 1, |listing| {
+            listing["created_at"] = json!(ahead.to_string());
+        });
+        assert_eq!(hub.publish(&first).await.status, 201);
+        let gone = hub.listing(&shop, "x", 2, |listing| listing["deleted"] = json!(true));
+        let request = TestRequest::delete()
+            .uri(&format!("/api/v1/listings/{}", listing_id(&shop.did, "x")))
+            .insert_header(("content-type", "application/json"));
+        assert_eq!(hub.ask(request.set_payload(gone.to_string())).await.status, 200);
+        let days = u64::from(LISTING_AGE_DAYS);
+        hub.clock.advance(Duration::from_secs(days * 86_400 + 1));
+        forget_deleted(&*hub.hub.app.listings, hub.clock.now()).await;
+        assert_eq!(hub.publish(&first).await.code(), "version_conflict");
     }
 }

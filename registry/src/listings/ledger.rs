@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 
-use super::{NewListing, Put, StoredListing, listing_id};
+use super::{NewListing, Origin, Put, StoredListing, listing_id};
 use crate::limits::DELETED_PER_LISTING;
 
 /// Where the log stands.
@@ -44,7 +44,9 @@ impl Ledger {
             if stored.deleted == new.deleted && stored.digest == new.digest {
                 return Put::Unchanged(stored.clone());
             }
-            if new.version <= stored.version {
+            // Who hands in asked before whether the agent has signed it; it may have done so since.
+            let is_the_agents = stored.origin == Origin::Signed && new.origin != Origin::Signed;
+            if new.version <= stored.version || is_the_agents {
                 let version = stored.version;
                 return Put::Conflict { version };
             }
@@ -135,5 +137,33 @@ fn stored_listing(
         change_seq,
         stored_at: whole_millis(now),
         expires_at,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_agent_signed_is_replaced_by_what_it_signs_only() {
+        let version = |number: u8, provider: Option<&str>| NewListing {
+            agent: Did::parse("did:aip:hub.example:shop").expect("a DID"),
+            listing_id: "a".to_owned(),
+            version: number.into(),
+            deleted: false,
+            json: b"{}".to_vec(),
+            digest: [number; 32],
+            origin: provider.map_or(Origin::Signed, |provider| Origin::Ingested {
+                provider: provider.to_owned(),
+            }),
+            flags: Vec::new(),
+            expires_at: None,
+        };
+        let mut ledger = Ledger::default();
+        let mut put = |new: NewListing| ledger.put(&new, 10, Timestamp::UNIX_EPOCH);
+        assert!(matches!(put(version(1, Some("feed"))), Put::Stored { .. }));
+        assert!(matches!(put(version(2, None)), Put::Stored { .. }));
+        assert_eq!(put(version(9, Some("feed"))), Put::Conflict { version: 2 });
+        assert!(matches!(put(version(3, None)), Put::Stored { .. }));
     }
 }

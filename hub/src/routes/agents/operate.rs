@@ -69,12 +69,12 @@ pub async fn operate(
     let (mut response, agent) = match app.registry.operate(&name, &body).await? {
         Operated::Appended(agent) => {
             end_sessions(&app, &agent.identity);
-            end_offers(&app, &agent.identity).await;
             (HttpResponse::Created(), agent)
         }
-        // Anyone can send an operation that was appended before: it ends nothing.
+        // Anyone can send an operation that was appended before: it ends no session.
         Operated::Same(agent) => (HttpResponse::Ok(), agent),
     };
+    end_offers(&app, &agent.identity).await;
     let identity = &agent.identity;
     Ok(response.json(OperateAnswer {
         did: identity.did().to_string(),
@@ -84,7 +84,7 @@ pub async fn operate(
 }
 
 /// An agent that has ended offers nothing any more. Should the store fail now, its listings stay there, and no search
-/// shows them.
+/// shows them; the same operation again takes them away.
 async fn end_offers(app: &App, identity: &Identity) {
     if !identity.is_deactivated() {
         return;

@@ -163,11 +163,14 @@ async fn take(
             Err(refusal) => report.rows.push(RowReport::refused(number, None, &refusal)),
         }
         if step.len() >= INGEST_STEP_ROWS {
-            report.store(app, &ingest, std::mem::take(&mut step)).await?;
+            let stored = report.store(app, &ingest, std::mem::take(&mut step)).await;
+            if let Err(error) = stored {
+                break Err(error);
+            }
         }
     };
-    report.store(app, &ingest, step).await?;
-    if let Err(error) = ended {
+    let rest = report.store(app, &ingest, step).await;
+    if let Err(error) = ended.and(rest) {
         lines.drain().await;
         return Err(error);
     }

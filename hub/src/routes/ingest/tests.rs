@@ -156,6 +156,37 @@ async fn each_row_is_judged_alone() {
 }
 
 #[actix_web::test]
+async fn a_row_about_the_same_listing_is_judged_by_what_is_stored() {
+    let hub = TestHub::with(|settings| {
+        settings.http.operator_token = Secret::new(TOKEN);
+        settings.search.listings_per_agent_max = 1;
+    });
+    hub.registered("shop").await;
+    let (key, _) = provider(&hub).await;
+    let numbered = |name: &str, version: u64| {
+        let mut row = row("a", name);
+        row["version"] = json!(version);
+        row
+    };
+    send(&hub, Method::POST, &key, lines(&[numbered("Telephone", 5)])).await;
+    let rows = [
+        numbered("Phone", 1),
+        row("a", "Phone"),
+        row("b", "x"),
+        row("b", "x"),
+    ];
+    let report = send(&hub, Method::POST, &key, lines(&rows)).await.json();
+    let said = |at: usize, member: &str| report["rows"][at][member].clone();
+    assert_eq!(said(0, "code"), "version_conflict", "{report}");
+    assert_eq!(
+        (said(1, "status"), said(1, "version")),
+        (json!("stored"), json!(6))
+    );
+    assert_eq!(said(2, "code"), "listings_full", "{report}");
+    assert_eq!(said(3, "code"), "listings_full", "{report}");
+}
+
+#[actix_web::test]
 async fn a_key_opens_while_it_is_good() {
     let hub = hub();
     hub.registered("shop").await;
@@ -198,6 +229,29 @@ async fn a_key_opens_while_it_is_good() {
         .await
         .json();
     assert_eq!(listed["items"][0]["state"], "revoked");
+}
+
+#[actix_web::test]
+async fn what_the_agent_took_away_stays_away() {
+    let hub = hub();
+    let shop = hub.registered("shop").await;
+    let (key, _) = provider(&hub).await;
+    let body = lines(&[row("a", "Telephone")]);
+    let id = send(&hub, Method::POST, &key, body.clone()).await.json()["rows"][0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let gone = hub.listing(&shop, "a", 2, |listing| listing["deleted"] = json!(true));
+    let path = format!("/api/v1/listings/{id}");
+    let request = TestRequest::delete()
+        .uri(&path)
+        .insert_header(("content-type", "application/json"));
+    assert_eq!(hub.ask(request.set_payload(gone.to_string())).await.status, 200);
+    let report = send(&hub, Method::POST, &key, body).await.json();
+    assert_eq!(report["rows"][0]["code"], "not_yours", "{report}");
+    assert_eq!(hub.get(&path).await.status, 404);
+    let again = send(&hub, Method::DELETE, &key, lines(&[json!({ "listing_id": "a" })])).await;
+    assert_eq!(again.json()["rows"][0]["code"], "not_found");
 }
 
 #[actix_web::test]

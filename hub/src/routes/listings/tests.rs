@@ -265,6 +265,21 @@ async fn an_agent_that_ended_offers_nothing() {
 }
 
 #[actix_web::test]
+async fn what_an_agent_that_ended_still_offers_goes_with_the_same_operation_again() {
+    let hub = TestHub::new();
+    let mut shop = hub.registered("shop").await;
+    let published = hub.publish(&hub.listing(&shop, "x-1", 1, |_| {})).await.json();
+    let path = format!("/api/v1/listings/{}", published["id"].as_str().unwrap());
+    let end = shop.next(hub.clock.now(), |draft| draft.deactivated = true);
+    // As if the hub had been killed, or the store had failed, between the end and what follows from it.
+    let name = aip_protocol::name::Name::parse("shop").unwrap();
+    hub.hub.app.registry.operate(&name, &end).await.unwrap();
+    assert_eq!(hub.get(&path).await.status, 200);
+    assert_eq!(hub.post("/api/v1/agents/shop/operations", end).await.status, 200);
+    assert_eq!(hub.get(&path).await.code(), "not_found");
+}
+
+#[actix_web::test]
 async fn an_unknown_listing_is_not_found_whatever_its_name() {
     let hub = TestHub::new();
     for id in [

@@ -1,5 +1,7 @@
 //! `GET /ai-market/v2/search?intent=`: capabilities, in the form of the AI-Market protocol v2.
 
+use std::collections::HashMap;
+
 use actix_web::http::header::RETRY_AFTER;
 use actix_web::{HttpRequest, HttpResponse, web};
 use aip_catalog::limits::{PAGE_RESULTS_MAX, QUERY_BYTES_MAX};
@@ -9,6 +11,7 @@ use aip_protocol::fusion::Ranks;
 use aip_protocol::json::Json;
 use aip_protocol::listing::ListingKind;
 use aip_protocol::name::Domain;
+use aip_registry::listings::StoredListing;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -192,10 +195,18 @@ async fn answer(app: &App, req: &HttpRequest) -> Result<MarketAnswer, Stop> {
     let began = Instant::now();
     let Wanted { query, offset, limit } = wanted(req)?;
     let page = gather(app, query.clone(), offset, limit).await?;
+    let ids: Vec<_> = page.items.iter().map(|item| item.entry.id.clone()).collect();
+    let stored = app.listings.get_many(&ids).await.map_err(ApiError::from)?;
+    let by_id = |stored: StoredListing| (stored.id.clone(), stored);
+    let stored: HashMap<_, _> = stored.into_iter().map(by_id).collect();
     let mut matches = Vec::with_capacity(page.items.len());
     for item in page.items {
+        // One that was deleted a moment ago is left out.
+        let Some(stored) = stored.get(&item.entry.id).filter(|stored| !stored.deleted) else {
+            continue;
+        };
         if let Some(agent) = agent_of(app, &item.entry.agent).await? {
-            matches.push(found(app, item, agent).await?);
+            matches.push(found(app, item, agent, stored)?);
         }
     }
     let mode = if page.degraded { "lexical" } else { "hybrid" };
@@ -324,21 +335,18 @@ fn wanted(req: &HttpRequest) -> Result<Wanted, Stop> {
     })
 }
 
-async fn found(app: &App, item: FoundItem, agent: ResultAgent) -> Result<MarketMatch, ApiError> {
-    let stored = app.listings.get(&item.entry.id).await?;
-    let json = match &stored {
-        Some(stored) if !stored.deleted => {
-            Json::parse(&stored.json).map_err(|refusal| ApiError::failed(ErrorCode::Internal, refusal))?
-        }
-        // It was deleted a moment ago.
-        _ => Json::Null,
-    };
+fn found(
+    app: &App,
+    item: FoundItem,
+    agent: ResultAgent,
+    stored: &StoredListing,
+) -> Result<MarketMatch, ApiError> {
+    let json = Json::parse(&stored.json).map_err(|refusal| ApiError::failed(ErrorCode::Internal, refusal))?;
     let own = |name: &str| {
         json.get("attributes")
             .and_then(|all| all.get(name))
             .and_then(Json::as_str)
     };
-    let listing_id = json.get("listing_id").and_then(Json::as_str).unwrap_or_default();
     let in_dollars = item.entry.currency.as_deref() == Some("USD");
     let dollars = || {
         item.entry
@@ -350,7 +358,7 @@ async fn found(app: &App, item: FoundItem, agent: ResultAgent) -> Result<MarketM
     let hub = item.entry.source_hub.to_string();
     Ok(MarketMatch {
         product_id: own("product_id").unwrap_or(item.entry.agent.name()).to_owned(),
-        capability_id: own("capability_id").unwrap_or(listing_id).to_owned(),
+        capability_id: own("capability_id").unwrap_or(&stored.listing_id).to_owned(),
         source_hub_name: hub.clone(),
         source_hub: hub,
         display_name: item.entry.name.clone(),
