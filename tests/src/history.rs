@@ -81,6 +81,8 @@ pub enum Event {
         /// The message.
         id: String,
     },
+    /// A hub died without a goodbye: how often it had offered a message, it may have forgotten.
+    Crash,
 }
 
 impl Event {
@@ -355,7 +357,7 @@ fn applied_once(events: &[Event]) -> Vec<Violation> {
                 }
             }
             Event::Keep { id, .. } => drop(kept.insert(id)),
-            Event::Send { .. } => {}
+            Event::Send { .. } | Event::Crash => {}
         }
     }
     let open = delivered.difference(&applied).filter(|id| !kept.contains(*id));
@@ -365,11 +367,14 @@ fn applied_once(events: &[Event]) -> Vec<Violation> {
 
 /// I3: the order of first deliveries and of their effects is the order of the mailbox. What was offered before and not
 /// settled may come later.
+///
+/// A recipient that cannot check a message just now puts it back and goes on. After a crash the hub may offer such a
+/// message as if for the first time: so with each crash a mailbox may begin once more further down.
 fn in_order(events: &[Event]) -> Vec<Violation> {
     let mut offers: BTreeMap<&str, u32> = BTreeMap::new();
     let mut first_offers: BTreeSet<&str> = BTreeSet::new();
-    let mut delivered: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-    let mut applied: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    let (mut delivered, mut applied) = (Order::default(), Order::default());
+    let mut crashes = 0;
     let mut found = Vec::new();
     for event in events {
         match event {
@@ -385,7 +390,7 @@ fn in_order(events: &[Event]) -> Vec<Violation> {
                 *times += 1;
                 if *times == 1 && *attempt == 1 {
                     first_offers.insert(id);
-                    if !rises(&mut delivered, (to, epoch), *seq) {
+                    if !delivered.goes_on((to, epoch), *seq, crashes) {
                         found.push(Violation::DeliveredOutOfOrder(id.clone()));
                     }
                 } else {
@@ -393,21 +398,35 @@ fn in_order(events: &[Event]) -> Vec<Violation> {
                 }
             }
             Event::Apply { to, id, epoch, seq }
-                if first_offers.contains(id.as_str()) && !rises(&mut applied, (to, epoch), *seq) =>
+                if first_offers.contains(id.as_str()) && !applied.goes_on((to, epoch), *seq, crashes) =>
             {
                 found.push(Violation::AppliedOutOfOrder(id.clone()));
             }
+            Event::Crash => crashes += 1,
             _ => {}
         }
     }
     found
 }
 
-fn rises<'a>(highest: &mut BTreeMap<(&'a str, &'a str), u64>, mailbox: (&'a str, &'a str), seq: u64) -> bool {
-    let before = highest.entry(mailbox).or_default();
-    let rose = seq > *before;
-    *before = seq.max(*before);
-    rose
+/// How far each mailbox has come, and the last crash that it began again after.
+#[derive(Default)]
+struct Order<'a>(BTreeMap<(&'a str, &'a str), (u64, u32)>);
+
+impl<'a> Order<'a> {
+    /// Whether `seq` is further than what came before, or the mailbox begins again after a crash.
+    fn goes_on(&mut self, mailbox: (&'a str, &'a str), seq: u64, crashes: u32) -> bool {
+        let (highest, begun_after) = self.0.entry(mailbox).or_insert((0, crashes));
+        if seq > *highest {
+            *highest = seq;
+            return true;
+        }
+        if *begun_after == crashes {
+            return false;
+        }
+        (*highest, *begun_after) = (seq, crashes);
+        true
+    }
 }
 
 /// Within an epoch a place belongs to one message, a message has one place, and its sender was told that one.

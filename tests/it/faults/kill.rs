@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aip_tests::history::Outcome;
+use aip_tests::history::{Event, Outcome};
 use aip_tests::{TestHub, chance, rounds, seed};
 use anyhow::Result;
 use rand::RngExt as _;
@@ -27,9 +27,11 @@ async fn row_44_nothing_acknowledged_is_lost_when_the_hub_is_killed() -> Result<
             hub.resume();
         }
         tokio::task::block_in_place(|| hub.kill());
+        load.history.push(Event::Crash);
         if chance.random_ratio(1, 3) {
             let after = Duration::from_millis(chance.random_range(0..400));
             tokio::task::block_in_place(|| hub.start_and_kill(after));
+            load.history.push(Event::Crash);
         }
         restart(&mut hub);
     }

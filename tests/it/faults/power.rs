@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aip_tests::history::Outcome;
+use aip_tests::history::{Event, Outcome};
 use aip_tests::{HubOptions, Mount, TestHub, chance, rounds, seed};
 use anyhow::Result;
 use rand::RngExt as _;
@@ -46,6 +46,7 @@ async fn row_44_nothing_acknowledged_is_lost_when_the_power_is_cut() -> Result<(
             mount.restore_power()
         })
         .map_err(|skip| anyhow::anyhow!("the power does not come back: {skip:?}"))?;
+        load.history.push(Event::Crash);
         restart(&mut hub);
     }
     let history = load.finish().await?;

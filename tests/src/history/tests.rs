@@ -151,6 +151,31 @@ fn a_wrong_order_is_found() {
 }
 
 #[test]
+fn a_crash_lets_a_mailbox_begin_again_once() {
+    let mut history = ["1", "2", "3", "4", "5"].map(|id| send(id, Outcome::Ok)).to_vec();
+    let come = |id: &str, seq| [offer(id, seq, 1), apply(id, seq)];
+    history.extend(come("4", 4));
+    history.push(Event::Crash);
+    history.extend(come("2", 2).into_iter().chain(come("3", 3)));
+    assert_eq!(
+        check(&[history.clone(), come("1", 5).to_vec(), come("5", 6).to_vec()].concat()),
+        []
+    );
+    // Not twice.
+    history.extend(come("1", 1).into_iter().chain(come("5", 5)));
+    assert_eq!(
+        check(&history),
+        [
+            Violation::DeliveredOutOfOrder("1".into()),
+            Violation::AppliedOutOfOrder("1".into())
+        ]
+    );
+    // And not before the crash.
+    history.retain(|event| *event != Event::Crash);
+    assert!(check(&history).contains(&Violation::DeliveredOutOfOrder("2".into())));
+}
+
+#[test]
 fn another_mailbox_has_another_order() {
     let mut other = [offer("x", 1, 1), apply("x", 1)];
     for event in &mut other {
