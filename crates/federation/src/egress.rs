@@ -45,6 +45,55 @@ pub trait Outbound: Send + Sync + Debug {
     ) -> Result<Answer, EgressError>;
 }
 
+/// A request to another hub.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// `GET` or `POST`.
+    pub method: Method,
+    /// Where to.
+    pub url: String,
+    /// Fields that go with it, names in lower case.
+    pub headers: Vec<(&'static str, String)>,
+    /// The body of a `POST`.
+    pub body: Bytes,
+}
+
+/// The methods that hubs speak to each other with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// Asks.
+    Get,
+    /// Hands over.
+    Post,
+}
+
+/// What another hub answered, with the fields that matter between hubs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Response {
+    /// The HTTP status code.
+    pub status: u16,
+    /// `Content-Type`, without parameters, in lower case.
+    pub content_type: Option<String>,
+    /// `Cache-Control`.
+    pub cache_control: Option<String>,
+    /// `Retry-After`.
+    pub retry_after: Option<String>,
+    /// The body, whole, at most [`Limits::answer_bytes_max`] bytes.
+    pub body: Bytes,
+}
+
+/// The way to other hubs: one request, one whole and bounded answer.
+#[async_trait]
+pub trait Exchange: Send + Sync + Debug {
+    /// Sends `request` once: no redirect is followed and nothing is tried again.
+    ///
+    /// # Errors
+    ///
+    /// Any status is a [`Response`]; an error means that there was no complete answer within `limits`, or that the guard
+    /// refused to call the URL at all.
+    async fn exchange(&self, request: Request, limits: Limits) -> Result<Response, EgressError>;
+}
+
 /// What one exchange may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {

@@ -1,8 +1,11 @@
-//! The only door outwards.
+//! Federation: everything between this hub and hubs of strangers (spec §8).
 //!
-//! Whatever address a stranger can choose (an agent's direct endpoint today, another hub tomorrow)
-//! is called through [`egress`] and nowhere else, so that the guard against requests into the
-//! operator's own network is one place to read and to test.
+//! [`egress`] is the only door outwards: whatever address a stranger can choose (an agent's direct endpoint, another hub) is
+//! called through it and nowhere else, so that the guard against requests into the operator's own network is one place to
+//! read and to test. [`peers`] says what is known and decided about other hubs, [`outbox`] where mail for them waits.
 
 pub mod egress;
+pub mod inbound;
 pub mod limits;
+pub mod outbox;
+pub mod peers;

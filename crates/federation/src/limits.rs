@@ -21,3 +21,13 @@ pub const ADDRESSES_MAX: usize = 64;
 /// Name look-ups that may run at the same time. The operating system's resolver cannot be
 /// interrupted, so this bounds the threads that slow name servers can hold.
 pub const LOOKUPS_MAX: usize = 32;
+
+/// Entries in one page of what is kept of peers.
+pub const PEERS_PAGE_MAX: u32 = 500;
+
+/// Items of one peer and epoch that may be settled above the contiguous part. A peer that leaves more gaps is asked to come
+/// again with what is missing.
+pub const ABOVE_MAX: u64 = 4_096;
+
+/// Pieces of evidence that are kept of one peer.
+pub const EVIDENCE_PER_PEER_MAX: u32 = 100;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
-use reqwest::header::CONTENT_TYPE;
+use reqwest::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use rustls::crypto::{CryptoProvider, ring};
 
 use super::resolver::GuardedResolver;
-use super::{Answer, EgressError, Limits, Outbound, Policy, Resolve};
+use super::{Answer, EgressError, Exchange, Limits, Method, Outbound, Policy, Request, Resolve, Response};
 
 /// What we call ourselves to strangers.
 const USER_AGENT: &str = concat!("aip-hub/", env!("CARGO_PKG_VERSION"));
@@ -68,6 +68,33 @@ impl Outbound for GuardedClient {
             .body(body);
         let response = request.send().await.map_err(classify)?;
         read_answer(response, limits.answer_bytes_max).await
+    }
+}
+
+#[async_trait]
+impl Exchange for GuardedClient {
+    async fn exchange(&self, request: Request, limits: Limits) -> Result<Response, EgressError> {
+        let url = self.policy.check_url(&request.url)?;
+        let started = match request.method {
+            Method::Get => self.http.get(url),
+            Method::Post => self.http.post(url).body(request.body),
+        };
+        let started = request
+            .headers
+            .into_iter()
+            .fold(started, |started, (name, value)| started.header(name, value));
+        let mut response = started.timeout(limits.timeout).send().await.map_err(classify)?;
+        let mut body = BytesMut::new();
+        read_body(&mut response, &mut body, limits.answer_bytes_max).await?;
+        let field = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let media_type = |text: &str| text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        Ok(Response {
+            status: response.status().as_u16(),
+            content_type: field(CONTENT_TYPE).map(media_type),
+            cache_control: field(CACHE_CONTROL).map(str::to_owned),
+            retry_after: field(RETRY_AFTER).map(str::to_owned),
+            body: body.freeze(),
+        })
     }
 }
 
