@@ -2,6 +2,9 @@
 //!
 //! The room decides, the store keeps: every method is one durable step. The registry implements it in memory and in SQL.
 
+#[cfg(any(test, feature = "testsuite"))]
+pub mod fake;
+
 use std::fmt::Debug;
 
 use aip_protocol::error::ErrorCode;

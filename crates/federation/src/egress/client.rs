@@ -87,7 +87,13 @@ impl Exchange for GuardedClient {
         let mut body = BytesMut::new();
         read_body(&mut response, &mut body, limits.answer_bytes_max).await?;
         let field = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
-        let media_type = |text: &str| text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let media_type = |text: &str| {
+            text.split(';')
+                .next()
+                .unwrap_or_default()
+                .trim()
+                .to_ascii_lowercase()
+        };
         Ok(Response {
             status: response.status().as_u16(),
             content_type: field(CONTENT_TYPE).map(media_type),

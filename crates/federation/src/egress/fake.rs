@@ -1,5 +1,7 @@
 //! A door that leads nowhere: records what would have been sent and answers from a script.
 
+mod exchange;
+
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
@@ -7,6 +9,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::{Answer, EgressError, Limits, Outbound};
+
+pub use exchange::{FakeExchange, Told};
 
 /// One recorded request.
 #[derive(Debug, Clone, PartialEq, Eq)]
