@@ -24,6 +24,7 @@ use crate::catalog::ProviderKeys;
 use crate::config::{Secret, Settings};
 use crate::cors::Origins;
 use crate::extract::{BodyPace, BodyRoom};
+use crate::federation::Federation;
 use crate::front::Failures;
 use crate::metrics::Metrics;
 use crate::pause::Pause;
@@ -57,6 +58,8 @@ pub struct Parts {
     pub store: Arc<dyn MailboxStore>,
     /// Who is connected.
     pub presence: Arc<Presence>,
+    /// Hubs of other domains; `None` where the hub does not federate.
+    pub federation: Option<Arc<Federation>>,
     /// The hub's own signing key.
     pub hub_key: Arc<SigningKey>,
     /// The token of the operator's door.
@@ -98,6 +101,8 @@ pub struct App {
     pub store: Arc<dyn MailboxStore>,
     /// Who is connected.
     pub presence: Arc<Presence>,
+    /// Hubs of other domains; `None` where the hub does not federate.
+    pub federation: Option<Arc<Federation>>,
     /// Envelopes out.
     pub inbox: Inbox,
     /// What the sockets share.
@@ -164,6 +169,7 @@ impl App {
             relay: parts.relay,
             store: parts.store,
             presence: parts.presence,
+            federation: parts.federation,
             hub_key: parts.hub_key,
             operator_token: parts.operator_token,
             stores: parts.stores,

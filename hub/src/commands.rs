@@ -14,6 +14,7 @@ mod migrate_store;
 mod openapi;
 mod operator;
 mod output;
+mod peers;
 mod providers;
 mod restore;
 mod serve;
@@ -65,6 +66,8 @@ enum Command {
     Epoch(epoch::Command),
     /// Administers the running hub
     Admin(admin::Args),
+    /// Hubs of other domains, and what is decided about them, at the running hub
+    Peers(peers::Args),
     /// Keys for programs that hand in listings at the running hub
     Providers(providers::Args),
     /// Prints the OpenAPI document
@@ -89,6 +92,7 @@ pub fn main(models: Models) -> ExitCode {
         Command::Clock(args) => clock::run(&args),
         Command::Epoch(command) => epoch::run(&command),
         Command::Admin(args) => admin::run(&args),
+        Command::Peers(args) => peers::run(&args),
         Command::Providers(args) => providers::run(&args),
         Command::Openapi => openapi::run(),
         Command::Health(args) => health::run(&args),

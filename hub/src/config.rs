@@ -6,6 +6,7 @@
 
 mod check;
 mod engines;
+mod federation;
 mod load;
 mod render;
 mod search;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub use check::Problems;
 pub use engines::{EngineSettings, NatsSettings, PostgresSettings, RedisSettings};
+pub use federation::{FederationSettings, PeerPolicy, static_peer};
 pub use load::{Overrides, load};
 pub use render::{commented_toml, default_toml, to_toml};
 pub use search::{MODELS, SearchSettings};
@@ -42,6 +44,8 @@ pub struct Settings {
     pub registry: RegistrySettings,
     /// What agents offer.
     pub search: SearchSettings,
+    /// Hubs of other domains.
+    pub federation: FederationSettings,
     /// Requests that leave the hub.
     pub egress: EgressSettings,
     /// The engines that several processes share.

@@ -10,6 +10,8 @@ use std::fmt;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ALLOW, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use actix_web::{HttpResponse, ResponseError};
+use aip_federation::outbox::OutboxError;
+use aip_federation::peers::StoreError as PeerStoreError;
 use aip_protocol::error::{ErrorCode, Refusal};
 use aip_registry::{RegistryError, StoreError};
 use serde_json::{Map, Value};
@@ -161,6 +163,18 @@ impl From<RegistryError> for ApiError {
 impl From<StoreError> for ApiError {
     fn from(failure: StoreError) -> Self {
         Self::failed(failure.code(), failure)
+    }
+}
+
+impl From<PeerStoreError> for ApiError {
+    fn from(failure: PeerStoreError) -> Self {
+        Self::failed(ErrorCode::Unavailable, failure)
+    }
+}
+
+impl From<OutboxError> for ApiError {
+    fn from(failure: OutboxError) -> Self {
+        Self::failed(ErrorCode::Unavailable, failure)
     }
 }
 

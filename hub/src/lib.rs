@@ -14,6 +14,7 @@ pub mod cors;
 pub mod datadir;
 pub mod error;
 pub mod extract;
+pub mod federation;
 pub mod front;
 pub mod hub_key;
 pub mod lifecycle;

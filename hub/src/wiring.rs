@@ -267,6 +267,7 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
         relay: Relay::new(config, relay_seams, Box::new(chance())),
         store: seams.mailboxes,
         presence,
+        federation: None,
         hub_key: Arc::new(seams.hub_key),
         operator_token: seams.operator_token,
         stores: seams.stores,

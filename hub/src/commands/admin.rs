@@ -175,13 +175,14 @@ pub(super) async fn list(
 ) -> anyhow::Result<()> {
     let mut after: Option<String> = None;
     loop {
-        // Both cursors, a name and an invite's id, need no encoding.
+        // Cursors are names, ids, domains and numbers: none needs an encoding.
         let query = after.map_or_else(String::new, |after| format!("?after={after}"));
         let page = operator.get(&format!("{path}{query}")).await?;
         for item in page.get("items").and_then(Value::as_array).into_iter().flatten() {
             print(item, as_json, line)?;
         }
-        after = page.get("next_cursor").and_then(Value::as_str).map(str::to_owned);
+        let cursor = page.get("next_cursor").filter(|cursor| !cursor.is_null());
+        after = cursor.map(|_| text(&page, "next_cursor"));
         if after.is_none() {
             return Ok(());
         }

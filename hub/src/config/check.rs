@@ -10,6 +10,7 @@ use super::{Section as _, Settings};
 use crate::logging;
 
 mod engines;
+mod federation;
 mod search;
 
 /// The shortest token of the operator's door that an operator can choose, in characters.
@@ -66,6 +67,7 @@ impl Settings {
         self.check_limits(&mut found);
         self.check_egress(&mut found);
         self.check_engines(&mut found);
+        self.check_federation(&mut found);
         self.check_search(&mut found);
         self.check_ranges(&mut found);
         found.extend(logging::filter(&self.log).err().map(|error| error.to_string()));
@@ -221,6 +223,7 @@ impl Settings {
             receive,
             registry,
             search,
+            federation,
             egress,
             engines,
             postgres,
@@ -234,6 +237,7 @@ impl Settings {
         receive.check_ranges("receive", found);
         registry.check_ranges("registry", found);
         search.check_ranges("search", found);
+        federation.check_ranges("federation", found);
         egress.check_ranges("egress", found);
         engines.check_ranges("engines", found);
         postgres.check_ranges("postgres", found);

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use super::section::{Key, Section};
 use super::{
-    EgressSettings, EngineSettings, HttpSettings, HubSettings, LogSettings, NatsSettings, PostgresSettings,
-    ReceiveSettings, RedisSettings, RegistrySettings, RelaySettings, SearchSettings, Settings,
+    EgressSettings, EngineSettings, FederationSettings, HttpSettings, HubSettings, LogSettings, NatsSettings,
+    PostgresSettings, ReceiveSettings, RedisSettings, RegistrySettings, RelaySettings, SearchSettings,
+    Settings,
 };
 
 /// A section with its name in the file.
@@ -32,6 +33,7 @@ pub(super) const SECTIONS: &[SectionText] = &[
     text::<ReceiveSettings>("receive"),
     text::<RegistrySettings>("registry"),
     text::<SearchSettings>("search"),
+    text::<FederationSettings>("federation"),
     text::<EgressSettings>("egress"),
     text::<EngineSettings>("engines"),
     text::<PostgresSettings>("postgres"),

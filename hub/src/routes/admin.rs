@@ -21,6 +21,7 @@ pub mod create_invite;
 pub mod create_provider;
 pub mod invites;
 pub mod pause;
+pub mod peers;
 pub mod providers;
 pub mod quota;
 pub mod resume;
@@ -42,6 +43,24 @@ pub const INVITE_PATH: &str = "/admin/invites/{id}";
 pub const PROVIDERS_PATH: &str = "/admin/providers";
 /// Ends a provider's key.
 pub const PROVIDER_PATH: &str = "/admin/providers/{id}";
+/// Lists peers.
+pub const PEERS_PATH: &str = "/admin/peers";
+/// Shows a peer.
+pub const PEER_PATH: &str = "/admin/peers/{domain}";
+/// Decides about a peer.
+pub const PEER_STANCE_PATH: &str = "/admin/peers/{domain}/stance";
+/// Sets what a peer may do.
+pub const PEER_LIMITS_PATH: &str = "/admin/peers/{domain}/limits";
+/// Takes a peer's new key.
+pub const PEER_REPIN_PATH: &str = "/admin/peers/{domain}/repin";
+/// Tries a peer at once.
+pub const PEER_RETRY_PATH: &str = "/admin/peers/{domain}/retry";
+/// Lists what was decided about peers.
+pub const PEER_AUDIT_PATH: &str = "/admin/audit/peers";
+/// Lists what peers signed and cannot take back.
+pub const PEER_EVIDENCE_PATH: &str = "/admin/evidence";
+/// Forgets a remote agent's history.
+pub const HISTORY_PATH: &str = "/admin/histories/{did}";
 /// How the catalog stands.
 pub const CATALOG_PATH: &str = "/admin/catalog";
 /// Takes a backup.
@@ -66,6 +85,15 @@ pub fn endpoints() -> Vec<Endpoint> {
             .get(providers::providers)
             .post(create_provider::create_provider),
         Endpoint::at(PROVIDER_PATH).delete(revoke_provider::revoke_provider),
+        Endpoint::at(PEERS_PATH).get(peers::list::peers),
+        Endpoint::at(PEER_PATH).get(peers::show::peer),
+        Endpoint::at(PEER_STANCE_PATH).put(peers::stance::stance),
+        Endpoint::at(PEER_LIMITS_PATH).put(peers::limits::limits),
+        Endpoint::at(PEER_REPIN_PATH).post(peers::repin::repin),
+        Endpoint::at(PEER_RETRY_PATH).post(peers::retry::retry),
+        Endpoint::at(PEER_AUDIT_PATH).get(peers::audit::audit),
+        Endpoint::at(PEER_EVIDENCE_PATH).get(peers::evidence::evidence),
+        Endpoint::at(HISTORY_PATH).delete(peers::forget_history::forget_history),
         Endpoint::at(CATALOG_PATH).get(catalog::catalog),
         Endpoint::at(BACKUPS_PATH).post(backup::backup),
         Endpoint::at(PAUSE_PATH).put(pause::pause).delete(resume::resume),
