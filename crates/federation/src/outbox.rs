@@ -25,6 +25,8 @@ pub struct OutboxItem {
     pub accepted_at: Timestamp,
     /// Who sent it.
     pub sender: Did,
+    /// For whom: an agent of the peer.
+    pub recipient: Did,
     /// The envelope's id.
     pub id: Uuid,
     /// The envelope as its sender signed it.
