@@ -8,7 +8,7 @@ DOMAIN ?= localhost:8080
 # Where the conformance programs of the protocol lie; they are not part of this repository.
 CONFORMANCE ?= ../shared/conformance
 
-.PHONY: help setup setup-test build run demo test nightly fmt lint doc verify bench conformance clean
+.PHONY: help setup setup-test build run demo demo-federation test nightly fmt lint doc verify bench conformance clean
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | column -t -s "$$(printf '\t')"
@@ -28,6 +28,10 @@ run: build ## Starts a hub for trying out, with the embedded stores, and prints 
 demo: setup ## Plays the whole story against a real hub and prints a transcript
 	$(CARGO) build --locked -p aip-hub -p aip-client -p aip-tests --bins
 	@target/debug/aip-demo
+
+demo-federation: setup ## Plays mail between three real hubs and prints a transcript
+	$(CARGO) build --locked -p aip-hub -p aip-client -p aip-tests --bins
+	@target/debug/aip-demo-federation
 
 test: setup-test ## Runs every test
 	$(CARGO) build --workspace --bins --locked

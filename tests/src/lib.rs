@@ -12,6 +12,7 @@ mod chance;
 pub mod clients;
 pub mod cluster;
 mod devtools;
+pub mod federation_story;
 pub mod history;
 mod hub;
 pub mod keyed;

@@ -1,0 +1,199 @@
+//! Three hubs, run by people who have never met: what federation promises, played against real processes.
+//!
+//! `make demo-federation` prints it; the integration tests run it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aip_client::inbox::FileInbox;
+use aip_client::protocol::http_signature::{Body, Stamp, Target, sign_request};
+use aip_client::protocol::multikey::SigningKey;
+use aip_client::{Client, Draft, Incoming, ListenOptions, Rotation, Sent, SentStatus};
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+use tokio::time::{Instant, sleep, timeout};
+use url::Url;
+
+use crate::clients::{agent, folder, handle};
+use crate::raw::{Request, ask};
+use crate::{HubOptions, TestHub};
+
+/// Ends what would hang; nothing here is about time.
+const DEADLINE: Duration = Duration::from_mins(2);
+
+/// Messages that wait while a hub is down.
+const WAITING: usize = 20;
+
+/// Plays the story and hands every line of the transcript to `say`.
+///
+/// # Errors
+/// The first thing that is not as it should be.
+pub async fn play(say: impl Fn(&str)) -> Result<()> {
+    let [alpha, beta, mut gamma] = [(); 3].map(|()| TestHub::start_with(HubOptions::default()));
+    for (name, hub) in [("alpha", &alpha), ("beta", &beta), ("gamma", &gamma)] {
+        let pid = hub.pid().unwrap_or_default();
+        say(&format!("{name} serves {} (process {pid}, a data folder of its own).", hub.domain()));
+    }
+    let alice = agent(&alpha, "alice").await?;
+    let bob = agent(&beta, "bob").await?;
+    let carol = agent(&gamma, "carol").await?;
+    say("alice is at alpha, bob at beta, carol at gamma. Nobody told the hubs of each other.");
+
+    resolve(&alpha, &bob, &handle(&beta, "bob"), &say).await?;
+    offline(&alice, (&beta, &bob), &say).await?;
+    outage(&alice, (&mut gamma, &carol), (&beta, &bob), &say).await?;
+    rotation(&alice, (&beta, &bob), &say).await?;
+    spoofed(&alpha, &beta, &say).await?;
+    say("Nothing acknowledged was lost, nothing was delivered twice, and nobody spoke for another domain.");
+    Ok(())
+}
+
+async fn resolve(alpha: &TestHub, bob: &Client, whom: &str, say: &impl Fn(&str)) -> Result<()> {
+    let target = format!("/api/v1/resolve/{}", whom.replace('#', "%23"));
+    let answer = ask(alpha.url(), &Request::get(target)).await;
+    ensure!(answer.status == 200, "alpha does not resolve {whom}: {}", answer.text());
+    let found = answer.json();
+    let did = bob.did().context("bob has a DID")?.to_string();
+    ensure!(found["did"] == did.as_str(), "alpha says {found}");
+    say(&format!(
+        "alpha is asked for {whom}: it finds beta by its domain, pins its key, fetches bob's history, checks it, and answers {did}."
+    ));
+    Ok(())
+}
+
+async fn offline(alice: &Client, (beta, bob): (&TestHub, &Client), say: &impl Fn(&str)) -> Result<()> {
+    let to = handle(beta, "bob");
+    let mut sent = Vec::new();
+    for number in 1..=5 {
+        sent.push(queued(alice, &to, &format!("letter {number}")).await?);
+    }
+    say("bob is offline. alice hands 5 letters to alpha: each is answered `queued`, durably.");
+    let first = sent.first().context("a letter")?;
+    await_status(alice, first, &["delivered", "acked"]).await?;
+    say("alpha delivers them to beta by signed requests; alice's status is `delivered`.");
+    let messages = receive((beta, "bob"), bob, 5).await?;
+    check_texts(&messages, (1..=5).map(|number| format!("letter {number}")))?;
+    say("bob comes back and gets all 5, once, in order, signed by alice's own key.");
+    await_status(alice, first, &["acked"]).await?;
+    say("alice asks again: beta reports `acked`.");
+    Ok(())
+}
+
+async fn outage(
+    alice: &Client,
+    (gamma, carol): (&mut TestHub, &Client),
+    (beta, bob): (&TestHub, &Client),
+    say: &impl Fn(&str),
+) -> Result<()> {
+    let to = handle(&*gamma, "carol");
+    alice.identity(&to).await?;
+    tokio::task::block_in_place(|| gamma.kill());
+    say("gamma is killed.");
+    for number in 1..=WAITING {
+        queued(alice, &to, &format!("while you were away {number}")).await?;
+    }
+    queued(alice, &handle(beta, "bob"), "does gamma keep you from your mail?").await?;
+    let messages = receive((beta, "bob"), bob, 1).await?;
+    check_texts(&messages, ["does gamma keep you from your mail?".to_owned()])?;
+    say(&format!("{WAITING} letters to carol wait at alpha; one to bob passes at once: a dead peer holds up no other."));
+    tokio::task::block_in_place(|| gamma.restart());
+    say("gamma comes back.");
+    let messages = receive((gamma, "carol"), carol, WAITING).await?;
+    check_texts(&messages, (1..=WAITING).map(|number| format!("while you were away {number}")))?;
+    say(&format!("alpha tries again by itself: carol gets all {WAITING}, once, in order."));
+    Ok(())
+}
+
+async fn rotation(alice: &Client, (beta, bob): (&TestHub, &Client), say: &impl Fn(&str)) -> Result<()> {
+    alice
+        .rotate(Rotation {
+            rotation_key: true,
+            ..Rotation::default()
+        })
+        .await?;
+    queued(alice, &handle(beta, "bob"), "signed with a new key").await?;
+    let messages = receive((beta, "bob"), bob, 1).await?;
+    check_texts(&messages, ["signed with a new key".to_owned()])?;
+    say("alice rotates all her keys at alpha. Her next letter is checked at beta against one fresh look, and arrives.");
+    Ok(())
+}
+
+/// Somebody with a key of their own says to be beta.
+async fn spoofed(alpha: &TestHub, beta: &TestHub, say: &impl Fn(&str)) -> Result<()> {
+    let key = SigningKey::from_seed([7; 32]);
+    let body = json!({ "aip": "1", "domain": beta.domain(), "epoch": "e", "items": [] }).to_string();
+    let answer = ask(alpha.url(), &push(alpha, &key, &beta.domain(), body)?).await;
+    ensure!(answer.status == 401, "a spoofed hub was answered {}: {}", answer.status, answer.text());
+    let code = answer.json()["code"].as_str().unwrap_or_default().to_owned();
+    say(&format!("Somebody with a key of their own says to be beta: alpha answers 401 `{code}`."));
+    Ok(())
+}
+
+/// A push as a hub signs it.
+///
+/// # Errors
+/// The hub's URL cannot be read.
+pub fn push(to: &TestHub, key: &SigningKey, domain: &str, body: String) -> Result<Request> {
+    const JSON: &str = "application/json";
+    let url = Url::parse(&format!("{}/federation/v1/messages", to.url()))?;
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_secs();
+    let created_secs = i64::try_from(now)?;
+    let stamp = Stamp {
+        created_secs,
+        expires_secs: created_secs + 60,
+        nonce: &format!("{:032x}", rand::random::<u128>()),
+    };
+    let of_body = Body {
+        content_type: JSON,
+        bytes: body.as_bytes(),
+    };
+    let keyid = format!("{domain}#{}", key.public());
+    let signed = sign_request(key, &keyid, &Target::of_url("POST", &url), Some(of_body), stamp);
+    Ok(Request::new("POST", "/federation/v1/messages")
+        .field("content-type", JSON)
+        .field("content-digest", signed.content_digest.unwrap_or_default())
+        .field("signature-input", signed.signature_input)
+        .field("signature", signed.signature)
+        .body(body))
+}
+
+/// Sends a text that goes to another hub.
+async fn queued(client: &Client, to: &str, text: &str) -> Result<Sent> {
+    let sent = client.send(&Draft::text(to, text)).await?;
+    ensure!(sent.status == SentStatus::Queued, "answered {:?} instead of queued", sent.status);
+    Ok(sent)
+}
+
+async fn await_status(client: &Client, sent: &Sent, wanted: &[&str]) -> Result<()> {
+    let until = Instant::now() + DEADLINE;
+    loop {
+        let found = client.status(sent.id, None).await?;
+        if wanted.contains(&found.status.as_str()) {
+            return Ok(());
+        }
+        let (status, code) = (found.status, found.code);
+        ensure!(Instant::now() < until, "the status stays {status} ({code:?}), not one of {wanted:?}");
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Listens until `count` messages are processed and acknowledged, then closes.
+async fn receive((hub, name): (&TestHub, &str), client: &Client, count: usize) -> Result<Vec<Incoming>> {
+    let inbox = Arc::new(FileInbox::open(folder(hub, name).join("inbox"))?);
+    let mut listener = client.listen(inbox, ListenOptions::default());
+    let mut messages = Vec::new();
+    while messages.len() < count {
+        let message = timeout(DEADLINE, listener.next()).await.context("nothing arrives")??;
+        listener.ack(&message).await?;
+        messages.push(message);
+    }
+    listener.close().await;
+    Ok(messages)
+}
+
+fn check_texts(messages: &[Incoming], wanted: impl IntoIterator<Item = String>) -> Result<()> {
+    let came: Vec<&str> = messages.iter().filter_map(|message| message.content.as_text()).collect();
+    let wanted: Vec<String> = wanted.into_iter().collect();
+    ensure!(came == wanted, "came {came:?} instead of {wanted:?}");
+    Ok(())
+}
