@@ -29,5 +29,15 @@ pub const PEERS_PAGE_MAX: u32 = 500;
 /// again with what is missing.
 pub const ABOVE_MAX: u64 = 4_096;
 
+/// Refusals that are remembered with their codes of one peer and epoch: those of the highest numbers. An older one that is
+/// asked for again is a duplicate.
+pub const REFUSALS_PER_EPOCH_MAX: u64 = 10_000;
+
+/// Epochs of one peer whose items are remembered: the last ones that began.
+pub const EPOCHS_PER_PEER_MAX: u64 = 16;
+
+/// Lines of the audit log that are kept of one peer and of one actor other than the operator: the newest ones.
+pub const AUDIT_LINES_MAX: u64 = 1_000;
+
 /// Pieces of evidence that are kept of one peer.
 pub const EVIDENCE_PER_PEER_MAX: u32 = 100;

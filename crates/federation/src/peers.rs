@@ -101,7 +101,7 @@ pub enum PeerChange {
     Stale,
     /// Freezes, unless it is frozen already.
     Frozen(Frozen),
-    /// The operator takes the key that is shown: pins are forgotten, and so is what froze it.
+    /// The operator takes the key that is shown: pins are forgotten, and so is what froze it; the document's cache ends.
     Repinned,
     /// The operator decides.
     Stance(Stance),
@@ -189,10 +189,11 @@ pub trait PeerStore: Debug + Send + Sync {
     ) -> Result<PeerRecord, StoreError>;
 
     /// Forgets peers, with windows of theirs kept, that were met before `before`, that were not heard of and did not answer
-    /// since, and about which nothing was decided, frozen or recorded as evidence; at most `limit`, which it says.
+    /// since, and about which nothing was decided, frozen or recorded as evidence; at most `limit` and a page, which it says.
     async fn forget_dead(&self, before: Timestamp, limit: u32) -> Result<Vec<Domain>, StoreError>;
 
-    /// Takes the turn of sending to a peer for this process until `until`, or lengthens it. `false`: another has it.
+    /// Takes the turn of sending to a peer for this process until `until`, or lengthens it; it is never shortened by this.
+    /// `false`: another has it, and it is not over at `now`.
     async fn lease(
         &self,
         domain: &Domain,
@@ -206,14 +207,20 @@ pub trait PeerStore: Debug + Send + Sync {
 }
 
 /// What came in from peers: each item once, each nonce once.
+///
+/// The last [`EPOCHS_PER_PEER_MAX`](crate::limits::EPOCHS_PER_PEER_MAX) epochs of a peer are remembered. A peer that has had
+/// more since could hand an old item in anew, as it could under another number: the mailboxes' own dedup stays.
 #[async_trait]
 pub trait ReceivedStore: Debug + Send + Sync {
-    /// Whether these items of a peer and an epoch were met before, in the order asked.
+    /// Whether these items of a peer and an epoch were met before, in the order asked. Codes are kept of the
+    /// [`REFUSALS_PER_EPOCH_MAX`](crate::limits::REFUSALS_PER_EPOCH_MAX) refused items with the highest numbers; an older
+    /// one is a duplicate.
     async fn known(&self, peer: &Domain, epoch: &str, seqs: &[u64]) -> Result<Vec<Known>, StoreError>;
 
     /// Remembers what became of items, in one step, and says through where everything is settled. What is remembered
-    /// already stays as it is. At most [`ABOVE_MAX`](crate::limits::ABOVE_MAX) numbers above the contiguous part are kept;
-    /// the caller sees to that with [`ReceivedStore::window`].
+    /// already stays as it is; of a number that comes twice the first counts. At most
+    /// [`ABOVE_MAX`](crate::limits::ABOVE_MAX) numbers above the contiguous part are kept; the caller sees to that with
+    /// [`ReceivedStore::window`].
     async fn note(&self, peer: &Domain, epoch: &str, noted: &[Noted]) -> Result<u64, StoreError>;
 
     /// Through where everything is settled, and how many are settled above it.
@@ -235,7 +242,8 @@ pub trait HistoryStore: Debug + Send + Sync {
     /// The history as it was last verified.
     async fn history(&self, did: &Did) -> Result<Option<KnownHistory>, StoreError>;
 
-    /// Keeps a verified history instead of what was known. The caller has checked that it extends that.
+    /// Keeps a verified history instead of what was known. The caller has checked that it extends that; of two that were
+    /// fetched at once the longer one stays, and of two that are as long the one that was fetched later.
     async fn keep_history(&self, history: &KnownHistory) -> Result<(), StoreError>;
 
     /// Forgets a history, on the operator's word.
@@ -264,7 +272,8 @@ pub trait RecordStore: Debug + Send + Sync {
         limit: u32,
     ) -> Result<Vec<Evidence>, StoreError>;
 
-    /// Appends a line to the audit log.
+    /// Appends a line to the audit log. Of lines whose actor is not `operator` the newest
+    /// [`AUDIT_LINES_MAX`](crate::limits::AUDIT_LINES_MAX) of a peer are kept, since strangers can cause them.
     async fn audit(
         &self,
         peer: &Domain,

@@ -215,4 +215,9 @@ impl Received {
     pub fn acked_through(&self) -> u64 {
         self.floor
     }
+
+    /// What else is settled, in ascending order.
+    pub fn above(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
+        self.above.iter().copied()
+    }
 }
