@@ -223,6 +223,11 @@ pub trait ReceivedStore: Debug + Send + Sync {
     /// [`ReceivedStore::window`].
     async fn note(&self, peer: &Domain, epoch: &str, noted: &[Noted]) -> Result<u64, StoreError>;
 
+    /// Settles everything up to `through`, and says through where everything is settled now: the peer's outbox begins after
+    /// it, so that nothing of it will come any more. A window that was begun anew, or comes from a backup, would wait for it
+    /// for ever. Only the peer's own word makes it known, and only its own mail is concerned.
+    async fn pass_over(&self, peer: &Domain, epoch: &str, through: u64) -> Result<u64, StoreError>;
+
     /// Through where everything is settled, and how many are settled above it.
     async fn window(&self, peer: &Domain, epoch: &str) -> Result<(u64, u64), StoreError>;
 

@@ -62,6 +62,16 @@ impl Window {
             self.refused.insert(noted.peer_seq, code);
         }
         self.above.insert(noted.peer_seq);
+        self.close_up();
+    }
+
+    fn pass_over(&mut self, through: u64) {
+        self.floor = self.floor.max(through);
+        self.above.retain(|seq| *seq > through);
+        self.close_up();
+    }
+
+    fn close_up(&mut self) {
         while self.above.first() == Some(&(self.floor + 1)) {
             self.above.pop_first();
             self.floor += 1;
@@ -260,6 +270,13 @@ impl ReceivedStore for FakeStore {
         for item in noted {
             window.note(*item);
         }
+        Ok(window.floor)
+    }
+
+    async fn pass_over(&self, peer: &Domain, epoch: &str, through: u64) -> Result<u64, StoreError> {
+        let mut kept = self.write()?;
+        let window = kept.windows.entry((peer.clone(), epoch.to_owned())).or_default();
+        window.pass_over(through);
         Ok(window.floor)
     }
 
