@@ -75,7 +75,7 @@ pub fn inspect(
 }
 
 /// The size on the wire, white space included.
-fn check_size(wire: &Bytes, bytes_max: usize) -> Result<(), Refusal> {
+pub(crate) fn check_size(wire: &Bytes, bytes_max: usize) -> Result<(), Refusal> {
     if wire.len() <= bytes_max {
         return Ok(());
     }
@@ -172,9 +172,9 @@ pub fn check_recipient(recipient: Option<&LocalAgent>) -> Result<&LocalAgent, Re
     }
 }
 
-/// The recipient is at another hub, and this one does not deliver there.
+/// The recipient is at another hub, and this one delivers to no other.
 pub fn recipient_remote() -> Refusal {
-    let detail = "The recipient is at another hub and this hub does not federate yet; send to the recipient's own hub.";
+    let detail = "The recipient is at another hub and federation is switched off at this one; send to the recipient's own hub.";
     Refusal::new(ErrorCode::RecipientUnknown, detail)
 }
 

@@ -14,7 +14,7 @@ use tokio::time::sleep;
 pub use self::dead::DeadPage;
 pub use self::link::{Link, Output, Ready};
 pub use self::reader::{Item, Page, Reader};
-use crate::limits::{ACK_ALSO_MAX, ENTRY_WAITS_MAX};
+use crate::limits::{ACK_ALSO_MAX, ENTRY_WAITS_MAX, OUTBOX_RETENTION_SECS};
 use crate::mailbox::{
     AckOutcome, Acked, Cursor, Epoch, Fetch, MailboxId, MailboxState, MailboxStore, Quota, Select, Status,
     StoreError,
@@ -45,6 +45,16 @@ pub struct Terms {
     pub quota: Quota,
     /// How long an unacked message is kept.
     pub retention: Duration,
+}
+
+impl Terms {
+    /// Of an outbox with this quota: what waits is kept for [`OUTBOX_RETENTION_SECS`].
+    pub fn of_outbox(quota: Quota) -> Self {
+        Self {
+            quota,
+            retention: Duration::from_secs(OUTBOX_RETENTION_SECS),
+        }
+    }
 }
 
 /// Where agents fetch their messages.

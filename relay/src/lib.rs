@@ -10,6 +10,7 @@ pub mod inbox;
 pub mod limits;
 pub mod mailbox;
 pub mod neighbours;
+pub mod outbox;
 pub mod presence;
 pub mod rate;
 pub mod relay;

@@ -22,6 +22,11 @@ pub const STATUS_SECS: u64 = 14 * 86_400;
 pub const DEDUP_LIFE_SECS: u64 = 1_200;
 /// How far apart the times of concurrent calls may lie: a dedup bucket is kept so much longer than its time.
 pub const CLOCK_SLACK_SECS: u64 = 60;
+/// The longest time that a message waits for a peer: a day more than the five after which the sending side gives it up by
+/// itself (spec §8).
+pub const OUTBOX_RETENTION_SECS: u64 = 6 * 86_400;
+/// Messages that leave an outbox in one step.
+pub const OUTBOX_SETTLED_AT_ONCE: usize = 1_024;
 /// Single sequence numbers in one ack.
 pub const ACK_ALSO_MAX: usize = 1_024;
 /// Messages in one fetch, whatever was asked.
@@ -67,6 +72,8 @@ pub const SENDER_BURST_MESSAGES: u32 = 200;
 pub const RATE_SWEEP_CHECKS: u64 = 65_536;
 /// `Retry-After` of a full mailbox: its owner has to come and fetch first.
 pub const FULL_RETRY_SECS: u64 = 60;
+/// When a peer may come again with what could not be stored for now.
+pub const UNAVAILABLE_RETRY_SECS: u64 = 5;
 /// How long a direct endpoint may take to answer (spec §5), by default.
 pub const DIRECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Calls to direct endpoints at the same time; a message above that goes to the mailbox at once.

@@ -1,6 +1,6 @@
 //! The mailbox seam: what a store of envelopes promises, whatever it is built on.
 //!
-//! A mailbox belongs to one recipient. It has an *epoch* (new whenever its store was created or restored) and
+//! A mailbox belongs to one recipient, or, as the outbox, to the hub of another domain (spec §8). It has an *epoch* (new whenever its store was created or restored) and
 //! a sequence that starts at 1 and is never reused; `(epoch, seq)` is the cursor (spec §6). What every
 //! backend keeps:
 //!
@@ -20,6 +20,8 @@ use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 use async_trait::async_trait;
 use uuid::Uuid;
+
+pub use aip_federation::outbox::Fate;
 
 pub use self::error::StoreError;
 pub use self::outcomes::{
@@ -50,7 +52,8 @@ pub trait Mailboxes: Send + Sync {
     /// Stores one envelope, unless its dedup key is known or a quota is full. Durable when it returns.
     ///
     /// Dedup is looked at before the quota, so a retry of a stored message is a duplicate even when the
-    /// mailbox is full. [`Route::Direct`] records dedup and status only (after the endpoint answered 2xx).
+    /// mailbox is full. [`Route::Direct`] records dedup and status only (after the endpoint answered 2xx);
+    /// [`Route::Peer`] puts the message into the outbox for the recipient's hub, with the status `queued`.
     async fn append(&self, append: Append) -> Result<AppendOutcome, StoreError>;
 
     /// Counters of a mailbox; one that nobody has written to is empty, with floor 0 and `next_seq` 1.
@@ -118,6 +121,37 @@ pub trait Statuses: Send + Sync {
     -> Result<Vec<StatusRecord>, StoreError>;
 }
 
+/// Outboxes: mailboxes whose owner is the hub of another domain ([`MailboxId::of_peer`]). [`Mailboxes`] puts messages in
+/// ([`Route::Peer`]) and shows them; no session ever has them, and none becomes a dead letter.
+#[async_trait]
+pub trait Outboxes: Send + Sync {
+    /// Takes messages out of an outbox, each with its fate, and tells which of them were still in it. Durable when it
+    /// returns, and so are the statuses. What has left already, was never there, or is named again in the same call is
+    /// passed over.
+    ///
+    /// More than [`crate::limits::OUTBOX_SETTLED_AT_ONCE`] are settled in several steps: what one step has settled stays
+    /// so when the next one fails. Codes are cut to [`crate::limits::CODE_BYTES_MAX`].
+    async fn settle_outbox(
+        &self,
+        outbox: &MailboxId,
+        fates: &[(u64, Fate)],
+        now: Timestamp,
+    ) -> Result<Vec<Settled>, StoreError>;
+
+    /// What the recipient's hub has told about a message that it took: a record that is [`Status::Delivered`] becomes
+    /// [`Status::Acked`], [`Status::Expired`] or [`Status::Dead`], at `at` or at its own time if that is later. Whether it
+    /// did: another record, another status, and a message that nothing is known of change nothing. Durable when it
+    /// returns.
+    async fn advance_status(
+        &self,
+        sender: &Did,
+        id: Uuid,
+        to: &Did,
+        status: Status,
+        at: Timestamp,
+    ) -> Result<bool, StoreError>;
+}
+
 /// News of what other processes store. A store that one process has to itself needs none: who appends wakes the agent.
 #[async_trait]
 pub trait Live: Send + Sync + std::fmt::Debug {
@@ -154,6 +188,7 @@ pub trait Upkeep: Send + Sync {
 }
 
 /// A whole store: everything the relay needs, as one object.
-pub trait MailboxStore: Mailboxes + DeadLetters + Statuses + Upkeep + DedupWindow + Live {}
+pub trait MailboxStore: Mailboxes + DeadLetters + Outboxes + Statuses + Upkeep + DedupWindow + Live {}
 
-impl<S> MailboxStore for S where S: Mailboxes + DeadLetters + Statuses + Upkeep + DedupWindow + Live {}
+impl<S> MailboxStore for S where S: Mailboxes + DeadLetters + Outboxes + Statuses + Upkeep + DedupWindow + Live
+{}

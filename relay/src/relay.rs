@@ -1,15 +1,16 @@
-//! The service that the hub calls: submit an envelope, submit many, ask what became of one.
+//! The service that the hub calls: submit an envelope, submit many, receive one of a peer, ask what became of one.
 //!
-//! [`Relay::submit`] is the whole of spec §5: admission in its order, then the direct endpoint or the mailbox. An
-//! answer is given only when what it says is durable. What follows admission goes on without its caller, so that one
+//! [`Relay::submit`] is the whole of spec §5: admission in its order, then the direct endpoint, the
+//! mailbox, or the outbox for the recipient's hub. An answer is given only when what it says is durable. What follows admission goes on without its caller, so that one
 //! who hangs up does not leave a message stored with nobody told.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use aip_federation::egress::Outbound;
 use aip_protocol::clock::Clock;
 use aip_protocol::error::{ErrorCode, Refusal};
-use aip_protocol::name::Did;
+use aip_protocol::name::{Did, Domain};
 use bytes::Bytes;
 use rand_core::Rng;
 use tokio_util::task::TaskTracker;
@@ -28,13 +29,15 @@ mod config;
 mod deliver;
 mod outcome;
 mod outlive;
+mod receive;
 mod seams;
 mod stats;
 
 pub use batch::is_batch;
 pub use config::RelayConfig;
 pub use outcome::{BatchItem, SendError, Sent, Submission};
-pub use seams::{IdentitySource, SourceError};
+pub use receive::OwnAgents;
+pub use seams::{IdentitySource, PeerTerms, Peers, SourceError};
 pub use stats::RelayStats;
 
 /// What a [`Relay`] is plugged into.
@@ -52,6 +55,8 @@ pub struct Seams {
     pub presence: Arc<Presence>,
     /// How much each sender may still send, at [`RelayConfig::rate`].
     pub buckets: Arc<dyn SenderBuckets>,
+    /// The hubs of other domains; `None`: federation is switched off, and mail to their agents is refused.
+    pub peers: Option<Arc<dyn Peers>>,
 }
 
 /// Envelopes in.
@@ -69,8 +74,20 @@ pub struct Relay {
 struct Admitted {
     candidate: Candidate,
     quota: Quota,
-    /// The recipient's own endpoint, in direct mode.
-    endpoint: Option<String>,
+    way: Way,
+    /// How long it may wait.
+    retention: Duration,
+}
+
+/// Where an admitted envelope goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Way {
+    /// To the recipient's mailbox.
+    Mailbox,
+    /// To the recipient's own endpoint first, in direct mode.
+    Direct(String),
+    /// To the outbox for the hub of this domain.
+    Peer(Domain),
 }
 
 impl Relay {
@@ -158,23 +175,33 @@ impl Relay {
         let key = admission::check_sender(envelope, sender.as_ref())?;
         admission::check_signature(envelope, key)?;
 
-        if !admission::is_local(&envelope.to, &config.domain) {
-            return Err(admission::recipient_remote().into());
-        }
-        let recipient = self.seams.identities.agent(&envelope.to).await?;
-        let recipient = admission::check_recipient(recipient.as_ref())?;
-
+        let (way, terms) = self.way_to(&envelope.from, &envelope.to).await?;
         config.blocklist.check(&envelope.from)?;
         self.take_rate(&envelope.from).await?;
-        let (quota, endpoint) = (
-            recipient.quota.unwrap_or(config.quota),
-            deliver::endpoint_of(recipient),
-        );
         Ok(Admitted {
             candidate,
-            quota,
-            endpoint,
+            quota: terms.quota,
+            way,
+            retention: terms.retention,
         })
+    }
+
+    /// How a message from `sender` reaches this recipient, and on which terms it waits.
+    async fn way_to(&self, sender: &Did, recipient: &Did) -> Result<(Way, Terms), SendError> {
+        let Self { config, seams, .. } = self;
+        if !admission::is_local(recipient, &config.domain) {
+            let peers = seams.peers.as_ref().ok_or_else(admission::recipient_remote)?;
+            let peer = recipient.domain();
+            let terms = peers.admit(&peer, sender).await?;
+            return Ok((Way::Peer(peer), terms));
+        }
+        let known = seams.identities.agent(recipient).await?;
+        let known = admission::check_recipient(known.as_ref())?;
+        let terms = Terms {
+            quota: known.quota.unwrap_or(config.quota),
+            retention: config.retention,
+        };
+        Ok((deliver::way_to(known), terms))
     }
 
     /// Every message costs, a retry too: a flood of duplicates is a flood.

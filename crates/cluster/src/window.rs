@@ -62,6 +62,7 @@ fn write(names: &Names, name: &str, accepted: &Accepted) -> Vec<u8> {
     content.push(match accepted.route {
         Route::Mailbox => 0,
         Route::Direct => 1,
+        Route::Peer => 2,
     });
     content.push(accepted.seq.is_some().into());
     content.extend(accepted.seq.unwrap_or_default().to_be_bytes());
@@ -92,6 +93,7 @@ fn read(names: &Names, name: &str, value: &[u8]) -> Option<Accepted> {
         route: match route {
             0 => Route::Mailbox,
             1 => Route::Direct,
+            2 => Route::Peer,
             _ => return None,
         },
     })
@@ -118,7 +120,11 @@ mod tests {
             route: Route::Direct,
             ..accepted
         };
-        for accepted in [accepted, direct] {
+        let queued = Accepted {
+            route: Route::Peer,
+            ..accepted
+        };
+        for accepted in [accepted, direct, queued] {
             let value = write(&names, "name", &accepted);
             assert_eq!(read(&names, "name", &value), Some(accepted));
             assert_eq!(read(&names, "other", &value), None);

@@ -2,12 +2,15 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use aip_relay::mailbox::{AppendOutcome, StoreStats};
+use aip_relay::mailbox::{AppendOutcome, Fate, Route, StoreStats};
 
 /// Only ever added to; read one by one, so that a reading is not one moment.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     stored: AtomicU64,
+    queued: AtomicU64,
+    handed_over: AtomicU64,
+    refused: AtomicU64,
     direct: AtomicU64,
     duplicates: AtomicU64,
     reused: AtomicU64,
@@ -22,8 +25,10 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    pub(crate) fn appended(&self, outcome: &AppendOutcome) {
+    /// An append by this route was answered.
+    pub(crate) fn appended(&self, route: Route, outcome: &AppendOutcome) {
         let counter = match outcome {
+            AppendOutcome::Stored { .. } if route == Route::Peer => &self.queued,
             AppendOutcome::Stored { seq: Some(_) } => &self.stored,
             AppendOutcome::Stored { seq: None } => &self.direct,
             AppendOutcome::Duplicate { .. } => &self.duplicates,
@@ -31,6 +36,16 @@ impl Counters {
             AppendOutcome::Full(_) => &self.full,
         };
         counter.fetch_add(1, Relaxed);
+    }
+
+    /// What counts messages that leave an outbox like this.
+    pub(crate) fn left(&self, fate: &Fate) -> &AtomicU64 {
+        match fate {
+            Fate::Delivered => &self.handed_over,
+            Fate::Refused(_) => &self.refused,
+            Fate::Dead(_) => &self.dead,
+            Fate::Expired => &self.expired,
+        }
     }
 
     /// One write of a cursor, with `ops` changes in it.
@@ -51,6 +66,9 @@ impl Counters {
         }
         StoreStats {
             stored: self.stored.load(Relaxed),
+            queued: self.queued.load(Relaxed),
+            handed_over: self.handed_over.load(Relaxed),
+            refused: self.refused.load(Relaxed),
             direct: self.direct.load(Relaxed),
             duplicates: self.duplicates.load(Relaxed),
             reused: self.reused.load(Relaxed),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 use aip_relay::limits::CLOCK_SLACK_SECS;
-use aip_relay::mailbox::{Route, StoreError, StoredMessage};
+use aip_relay::mailbox::{MailboxId, Route, StoreError, StoredMessage};
 use bytes::Bytes;
 use uuid::Uuid;
 
@@ -30,10 +30,12 @@ pub(crate) enum Kind {
     Direct,
     /// A dead letter that waits again.
     Redriven,
+    /// A message that waits for the recipient's hub: its mailbox is the outbox for that.
+    Peer,
 }
 
 impl Kind {
-    const ALL: [Self; 3] = [Self::Message, Self::Direct, Self::Redriven];
+    const ALL: [Self; 4] = [Self::Message, Self::Direct, Self::Redriven, Self::Peer];
 
     /// Whether there is something to deliver.
     pub(crate) fn waits(self) -> bool {
@@ -45,6 +47,7 @@ impl Kind {
             Self::Message => 0,
             Self::Direct => 1,
             Self::Redriven => 2,
+            Self::Peer => 3,
         }
     }
 }
@@ -199,6 +202,15 @@ impl Entry {
         match self.kind {
             Kind::Direct => (None, Route::Direct),
             Kind::Message | Kind::Redriven => (Some(self.seq), Route::Mailbox),
+            Kind::Peer => (Some(self.seq), Route::Peer),
+        }
+    }
+
+    /// Where it lies.
+    pub(crate) fn mailbox(&self) -> MailboxId {
+        match self.kind {
+            Kind::Message | Kind::Direct | Kind::Redriven => MailboxId::of(&self.recipient),
+            Kind::Peer => MailboxId::of_peer(&self.recipient.domain()),
         }
     }
 
@@ -225,6 +237,7 @@ impl Entry {
             attempts,
             sessions,
             sender: self.sender,
+            recipient: self.recipient,
             id: self.id,
             wire: self.wire,
         }

@@ -74,8 +74,9 @@ pub const ATTEMPTS_KEPT_MAX: usize = 4_096;
 pub const ATTEMPTS_WRITTEN_MAX: usize = 2_048;
 /// Mailboxes that are remembered (twice so many at most, besides those in use).
 pub const MAILBOXES_KEPT_MAX: usize = 65_536;
-/// Pending messages of one mailbox whose heads are remembered; others are read again when they are settled.
-pub const HEADS_KEPT_MAX: usize = 4_096;
+/// Pending messages of one mailbox whose heads are remembered; others are read again when they are settled. An outbox may
+/// hold many.
+pub const HEADS_KEPT_MAX: usize = 65_536;
 /// Heads that are remembered of all mailboxes together.
 pub const HEADS_KEPT_TOTAL_MAX: usize = 500_000;
 /// Changes of one mailbox's cursor that wait to be written; further ones are refused.

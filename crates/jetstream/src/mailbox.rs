@@ -27,6 +27,7 @@ mod dead;
 mod fetch;
 mod heads;
 mod memory;
+mod outbox;
 mod tail;
 
 pub(crate) use self::changes::Change;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 use aip_relay::dedup::{Accepted, DedupWindow, Remember, Seen, SharedWindow};
-use aip_relay::limits::STATUS_SECS;
-use aip_relay::mailbox::{Epoch, MailboxId, Settled, Status, StatusRecord, StoreError, Upkeep};
+use aip_relay::limits::{OUTBOX_RETENTION_SECS, STATUS_SECS};
+use aip_relay::mailbox::{self, Epoch, MailboxId, Settled, Status, StatusRecord, StoreError, Upkeep};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -55,11 +55,13 @@ fn mixed(mut bits: u64) -> u64 {
 }
 
 /// What became of a message that is settled.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Fate {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate<'a> {
     Acked,
     Expired,
-    Dead(String),
+    Dead(&'a str),
+    /// It has left an outbox, and its sender was told before.
+    Left(&'a mailbox::Fate),
 }
 
 /// See the module.
@@ -129,6 +131,7 @@ impl Room {
         let status = match entry.kind {
             Kind::Direct => Status::Delivered,
             Kind::Message | Kind::Redriven => Status::Stored,
+            Kind::Peer => Status::Queued,
         };
         let (seq, _) = entry.answer();
         let record = StatusRecord {
@@ -140,9 +143,14 @@ impl Room {
             seq,
         };
         self.tell(&entry.sender, entry.id, record);
-        // The streams keep the order of acceptance, which a redriven message is not in.
+        // The streams keep the order of acceptance, which a redriven message is not in. What waits for a peer for all of
+        // its time is given up before that, and may be found a little late.
+        let retention_secs = match entry.kind {
+            Kind::Peer => self.retention_secs.min(OUTBOX_RETENTION_SECS),
+            _ => self.retention_secs,
+        };
         let early = entry.kind == Kind::Redriven
-            || expiry::is_early(entry.accepted_at, entry.expires_at, self.retention_secs);
+            || expiry::is_early(entry.accepted_at, entry.expires_at, retention_secs);
         if let Some(seq) = seq.filter(|_| early) {
             self.expiries.note(Early {
                 mailbox,
@@ -177,27 +185,26 @@ impl Room {
     }
 
     /// A message is settled, durably: tells and counts its fate.
-    pub(crate) fn settled(&self, head: Head, fate: &Fate, now: Timestamp) -> Settled {
+    pub(crate) fn settled(&self, head: Head, fate: Fate<'_>, now: Timestamp) -> Settled {
         self.clock.tick(now);
-        let (status, code, counter) = match fate {
-            Fate::Acked => (Status::Acked, None, &self.counters.acked),
-            Fate::Expired => (
-                Status::Expired,
-                Some("expired".to_owned()),
-                &self.counters.expired,
-            ),
-            Fate::Dead(code) => (Status::Dead, Some(code.clone()), &self.counters.dead),
+        let (told, counter) = match fate {
+            Fate::Acked => (Some((Status::Acked, None)), &self.counters.acked),
+            Fate::Expired => (Some((Status::Expired, Some("expired"))), &self.counters.expired),
+            Fate::Dead(code) => (Some((Status::Dead, Some(code))), &self.counters.dead),
+            Fate::Left(fate) => (None, self.counters.left(fate)),
         };
         counter.fetch_add(1, Ordering::Relaxed);
-        let record = StatusRecord {
-            to: head.recipient.clone(),
-            status,
-            code,
-            accepted_at: head.accepted_at,
-            at: now,
-            seq: Some(head.seq),
-        };
-        self.tell(&head.sender, head.id, record);
+        if let Some((status, code)) = told {
+            let record = StatusRecord {
+                to: head.recipient.clone(),
+                status,
+                code: code.map(ToOwned::to_owned),
+                accepted_at: head.accepted_at,
+                at: now,
+                seq: Some(head.seq),
+            };
+            self.tell(&head.sender, head.id, record);
+        }
         Settled {
             seq: head.seq,
             sender: head.sender,

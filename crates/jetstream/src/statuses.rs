@@ -9,16 +9,18 @@ use std::sync::Arc;
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 use aip_relay::mailbox::{MailboxId, Status, StatusRecord, StoreError};
+use async_nats::HeaderMap;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, stream};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::background::{Background, Record};
 use crate::codec::{Reader, Writer, readable};
 use crate::limits;
-use crate::nats::Nats;
+use crate::nats::{Nats, Published};
 use crate::streams::Layout;
 
 /// The layout of a record.
@@ -55,6 +57,30 @@ impl Statuses {
     pub(crate) fn note(&self, sender: &Did, id: Uuid, record: StatusRecord) {
         self.background
             .put(self.packed(MailboxId::of(sender), id, record));
+    }
+
+    /// Writes statuses, each with its sender, hashed; durable when it returns. One that is written twice says no more
+    /// than once.
+    pub(crate) async fn write(
+        &self,
+        statuses: Vec<(MailboxId, Uuid, StatusRecord)>,
+    ) -> Result<(), StoreError> {
+        let records = statuses
+            .into_iter()
+            .map(|(sender, id, record)| self.packed(sender, id, record));
+        stream::iter(records)
+            .map(|record| async move {
+                let Record { subject, payload, .. } = record;
+                match self.nats.publish(&subject, HeaderMap::new(), payload).await? {
+                    Published::Stored { .. } | Published::Duplicate { .. } => Ok(()),
+                    Published::WrongLast { .. } | Published::Full | Published::Elsewhere => Err(
+                        StoreError::Unavailable("the stream of statuses takes none".into()),
+                    ),
+                }
+            })
+            .buffer_unordered(limits::BACKGROUND_AT_ONCE)
+            .try_for_each(|()| async { Ok(()) })
+            .await
     }
 
     /// The newest status of this sender's `id` for each recipient (or the one `to`), in the order of acceptance.

@@ -9,11 +9,11 @@ use std::time::Duration;
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 use aip_relay::dedup::{DedupWindow, Remember, Seen, SharedWindow};
-use aip_relay::limits::STATUS_SECS;
+use aip_relay::limits::{OUTBOX_SETTLED_AT_ONCE, STATUS_SECS};
 use aip_relay::mailbox::{
-    AckOutcome, Append, AppendOutcome, Attempt, DeadLetter, DeadLetters, Epoch, Fetch, Health, Live,
-    MailboxId, MailboxState, Mailboxes, Redrive, RedriveOutcome, Settled, Status, StatusRecord, Statuses,
-    StoreError, StoreStats, StoredMessage, Swept, Upkeep,
+    AckOutcome, Append, AppendOutcome, Attempt, DeadLetter, DeadLetters, Epoch, Fate, Fetch, Health, Live,
+    MailboxId, MailboxState, Mailboxes, Outboxes, Redrive, RedriveOutcome, Settled, Status, StatusRecord,
+    Statuses, StoreError, StoreStats, StoredMessage, Swept, Upkeep,
 };
 use async_trait::async_trait;
 use futures_util::future::join_all;
@@ -239,10 +239,10 @@ fn heard(mailboxes: Arc<Cache>, wake: Wake) -> Wake {
 #[async_trait]
 impl Mailboxes for JetStreamMailboxes {
     async fn append(&self, append: Append) -> Result<AppendOutcome, StoreError> {
-        let (mailbox, append) = (MailboxId::of(&append.recipient), &append);
+        let (mailbox, append) = (append.mailbox(), &append);
         let put = |mailbox: Arc<Mailbox>| async move { mailbox.append(append.clone()).await };
         let outcome = self.mailboxes.ask(&mailbox, put).await?;
-        self.mailboxes.room.counters.appended(&outcome);
+        self.mailboxes.room.counters.appended(append.route, &outcome);
         Ok(outcome)
     }
 
@@ -307,6 +307,45 @@ impl DeadLetters for JetStreamMailboxes {
     async fn redrive(&self, mailbox: &MailboxId, redrive: Redrive) -> Result<RedriveOutcome, StoreError> {
         let redrive = |mailbox: Arc<Mailbox>| async move { mailbox.redrive(redrive).await };
         self.mailboxes.ask(mailbox, redrive).await
+    }
+}
+
+#[async_trait]
+impl Outboxes for JetStreamMailboxes {
+    async fn settle_outbox(
+        &self,
+        outbox: &MailboxId,
+        fates: &[(u64, Fate)],
+        now: Timestamp,
+    ) -> Result<Vec<Settled>, StoreError> {
+        let mut all = Vec::new();
+        for fates in fates.chunks(OUTBOX_SETTLED_AT_ONCE) {
+            let leave = |mailbox: Arc<Mailbox>| async move { mailbox.leave(fates, now).await };
+            all.extend(self.mailboxes.ask(outbox, leave).await?);
+        }
+        Ok(all)
+    }
+
+    async fn advance_status(
+        &self,
+        sender: &Did,
+        id: Uuid,
+        to: &Did,
+        status: Status,
+        at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let known = self.status(sender, id, Some(to)).await?.pop();
+        let Some(known) = known.filter(|known| known.advances_to(status)) else {
+            return Ok(false);
+        };
+        let next = StatusRecord {
+            status,
+            at: at.max(known.at),
+            ..known
+        };
+        let written = vec![(MailboxId::of(sender), id, next)];
+        self.mailboxes.room.statuses.write(written).await?;
+        Ok(true)
     }
 }
 

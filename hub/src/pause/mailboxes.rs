@@ -8,9 +8,9 @@ use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 use aip_relay::dedup::{DedupWindow, Remember, Seen};
 use aip_relay::mailbox::{
-    AckOutcome, Append, AppendOutcome, Attempt, DeadLetter, DeadLetters, Epoch, Fetch, Health, Live,
-    MailboxId, MailboxState, MailboxStore, Mailboxes, Redrive, RedriveOutcome, Settled, StatusRecord,
-    Statuses, StoreError, StoreStats, StoredMessage, Swept, Upkeep,
+    AckOutcome, Append, AppendOutcome, Attempt, DeadLetter, DeadLetters, Epoch, Fate, Fetch, Health, Live,
+    MailboxId, MailboxState, MailboxStore, Mailboxes, Outboxes, Redrive, RedriveOutcome, Settled, Status,
+    StatusRecord, Statuses, StoreError, StoreStats, StoredMessage, Swept, Upkeep,
 };
 use async_trait::async_trait;
 use uuid::Uuid;
@@ -101,6 +101,31 @@ impl DeadLetters for PausableMailboxes {
     async fn redrive(&self, mailbox: &MailboxId, redrive: Redrive) -> Result<RedriveOutcome, StoreError> {
         let _change = self.begin().await?;
         self.store.redrive(mailbox, redrive).await
+    }
+}
+
+#[async_trait]
+impl Outboxes for PausableMailboxes {
+    async fn settle_outbox(
+        &self,
+        outbox: &MailboxId,
+        fates: &[(u64, Fate)],
+        now: Timestamp,
+    ) -> Result<Vec<Settled>, StoreError> {
+        let _change = self.begin().await?;
+        self.store.settle_outbox(outbox, fates, now).await
+    }
+
+    async fn advance_status(
+        &self,
+        sender: &Did,
+        id: Uuid,
+        to: &Did,
+        status: Status,
+        at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let _change = self.begin().await?;
+        self.store.advance_status(sender, id, to, status, at).await
     }
 }
 

@@ -3,11 +3,16 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::outcomes::{AckOutcome, AppendOutcome, RedriveOutcome, Settled, StoreStats, Swept};
+use super::rules::outbox::Left;
+use super::types::Route;
 
 /// Only ever added to; read one by one, so that a reading is not one moment.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     stored: AtomicU64,
+    queued: AtomicU64,
+    handed_over: AtomicU64,
+    refused: AtomicU64,
     direct: AtomicU64,
     duplicates: AtomicU64,
     reused: AtomicU64,
@@ -26,6 +31,28 @@ fn add(counter: &AtomicU64, count: usize) {
 }
 
 impl Counters {
+    /// What counts an append by this route.
+    pub(crate) fn appending(route: Route) -> fn(&Self, &AppendOutcome) {
+        match route {
+            Route::Mailbox | Route::Direct => Self::appended,
+            Route::Peer => Self::queued,
+        }
+    }
+
+    fn queued(&self, outcome: &AppendOutcome) {
+        match outcome {
+            AppendOutcome::Stored { .. } => add(&self.queued, 1),
+            _ => self.appended(outcome),
+        }
+    }
+
+    pub(crate) fn left(&self, left: &Left) {
+        add(&self.handed_over, left.delivered);
+        add(&self.refused, left.refused);
+        add(&self.dead, left.dead);
+        add(&self.expired, left.expired);
+    }
+
     pub(crate) fn appended(&self, outcome: &AppendOutcome) {
         let counter = match outcome {
             AppendOutcome::Stored { seq: Some(_) } => &self.stored,
@@ -77,6 +104,9 @@ impl Counters {
             .for_each(|(to, from)| *to = from.load(Relaxed));
         StoreStats {
             stored: self.stored.load(Relaxed),
+            queued: self.queued.load(Relaxed),
+            handed_over: self.handed_over.load(Relaxed),
+            refused: self.refused.load(Relaxed),
             direct: self.direct.load(Relaxed),
             duplicates: self.duplicates.load(Relaxed),
             reused: self.reused.load(Relaxed),

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use aip_federation::outbox::Fate;
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 use async_trait::async_trait;
@@ -17,15 +18,16 @@ use super::counters::Counters;
 use super::error::StoreError;
 use super::keys::{self, meta};
 use super::outcomes::{
-    AckOutcome, AppendOutcome, Attempt, DeadLetter, Health, MailboxState, RedriveOutcome, Settled,
+    AckOutcome, AppendOutcome, Attempt, DeadLetter, Health, MailboxState, RedriveOutcome, Settled, Status,
     StatusRecord, StoreStats, StoredMessage, Swept,
 };
 use super::records;
 use super::rules::{self, Parties};
 use super::types::{Append, Epoch, Fetch, MailboxId, Redrive};
 use super::view::{Family, Key, Span, Txn, View, Visit};
-use super::{DeadLetters, Live, Mailboxes, Statuses, Upkeep};
+use super::{DeadLetters, Live, Mailboxes, Outboxes, Statuses, Upkeep};
 use crate::dedup::{DedupWindow, Remember, Seen, book};
+use crate::limits::OUTBOX_SETTLED_AT_ONCE;
 
 /// The records, in order.
 #[derive(Debug, Default)]
@@ -97,7 +99,7 @@ impl MemoryMailboxes {
 impl Mailboxes for MemoryMailboxes {
     async fn append(&self, append: Append) -> Result<AppendOutcome, StoreError> {
         let outcome = self.write(|txn| rules::append(txn, Parties::of(&append), &append))?;
-        self.counters.appended(&outcome);
+        Counters::appending(append.route)(&self.counters, &outcome);
         Ok(outcome)
     }
 
@@ -168,6 +170,35 @@ impl DeadLetters for MemoryMailboxes {
         let outcome = self.write(|txn| rules::dead::redrive(txn, mailbox, &redrive))?;
         self.counters.redriven(&outcome);
         Ok(outcome)
+    }
+}
+
+#[async_trait]
+impl Outboxes for MemoryMailboxes {
+    async fn settle_outbox(
+        &self,
+        outbox: &MailboxId,
+        fates: &[(u64, Fate)],
+        now: Timestamp,
+    ) -> Result<Vec<Settled>, StoreError> {
+        let mut all = Vec::new();
+        for fates in fates.chunks(OUTBOX_SETTLED_AT_ONCE) {
+            let left = self.write(|txn| rules::outbox::settle_all(txn, outbox, fates, now))?;
+            self.counters.left(&left);
+            all.extend(left.settled);
+        }
+        Ok(all)
+    }
+
+    async fn advance_status(
+        &self,
+        sender: &Did,
+        id: Uuid,
+        to: &Did,
+        status: Status,
+        at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.write(|txn| rules::outbox::advance_status(txn, sender, id, to, status, at))
     }
 }
 

@@ -2,12 +2,14 @@
 
 use std::fmt;
 
+use aip_federation::outbox::Fate;
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 use bytes::Bytes;
 use uuid::Uuid;
 
 use super::types::{Epoch, Route};
+use crate::limits::CODE_BYTES_MAX;
 
 /// Which quota was full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +85,8 @@ pub struct StoredMessage {
     pub sessions: u32,
     /// Who signed it.
     pub sender: Did,
+    /// For whom it is: the owner of the mailbox, or, in an outbox, an agent of the peer.
+    pub recipient: Did,
     /// The envelope's id.
     pub id: Uuid,
     /// The envelope as received.
@@ -120,7 +124,7 @@ pub struct Settled {
     pub seq: u64,
     /// Who sent it, and may be told.
     pub sender: Did,
-    /// Whose mailbox it was.
+    /// For whom it was.
     pub recipient: Did,
     /// The envelope's id.
     pub id: Uuid,
@@ -232,6 +236,18 @@ impl Status {
             Self::Dead => "dead",
         }
     }
+
+    /// What the sender of a message that leaves an outbox learns, with the code cut to
+    /// [`CODE_BYTES_MAX`](crate::limits::CODE_BYTES_MAX).
+    pub fn of_fate(fate: &Fate) -> (Self, Option<&str>) {
+        let cut = |code: &str| code.floor_char_boundary(CODE_BYTES_MAX);
+        match fate {
+            Fate::Delivered => (Self::Delivered, None),
+            Fate::Refused(code) => (Self::Refused, code.get(..cut(code))),
+            Fate::Dead(code) => (Self::Dead, code.get(..cut(code))),
+            Fate::Expired => (Self::Expired, Some("expired")),
+        }
+    }
 }
 
 /// What became of one message to one recipient.
@@ -249,6 +265,13 @@ pub struct StatusRecord {
     pub at: Timestamp,
     /// Its place in the mailbox, if it has or had one (a redrive gives a new one).
     pub seq: Option<u64>,
+}
+
+impl StatusRecord {
+    /// Whether what the recipient's hub tells is news: only of a message that it took, and that nothing final is known of.
+    pub fn advances_to(&self, status: Status) -> bool {
+        self.status == Status::Delivered && matches!(status, Status::Acked | Status::Expired | Status::Dead)
+    }
 }
 
 /// What one call of [`super::Upkeep::sweep`] did.
@@ -289,6 +312,12 @@ pub enum Health {
 pub struct StoreStats {
     /// Messages stored (mailbox route).
     pub stored: u64,
+    /// Messages stored in outboxes (peer route).
+    pub queued: u64,
+    /// Messages that left an outbox since the peer has them.
+    pub handed_over: u64,
+    /// Messages that left an outbox since the peer refused them.
+    pub refused: u64,
     /// Messages recorded as delivered directly.
     pub direct: u64,
     /// Appends answered as duplicates.
@@ -301,7 +330,7 @@ pub struct StoreStats {
     pub acked: u64,
     /// Messages expired.
     pub expired: u64,
-    /// Messages buried.
+    /// Messages buried, or given up on their way to a peer.
     pub dead: u64,
     /// Dead letters redriven.
     pub redriven: u64,

@@ -321,6 +321,7 @@ impl DedupRecord {
         let route = match self.route {
             Route::Mailbox => 0,
             Route::Direct => 1,
+            Route::Peer => 2,
         };
         Encoder::new(51)
             .number(self.until)
@@ -337,6 +338,7 @@ impl DedupRecord {
             let route = match from.byte()? {
                 0 => Route::Mailbox,
                 1 => Route::Direct,
+                2 => Route::Peer,
                 _ => return None,
             };
             let Optional(seq) = from.optional()?;

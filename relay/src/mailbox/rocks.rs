@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use aip_federation::outbox::Fate;
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 use async_trait::async_trait;
@@ -24,14 +25,14 @@ use super::counters::Counters;
 use super::error::StoreError;
 use super::keys::{self, meta};
 use super::outcomes::{
-    AckOutcome, AppendOutcome, Attempt, DeadLetter, Health, MailboxState, RedriveOutcome, Settled,
+    AckOutcome, AppendOutcome, Attempt, DeadLetter, Health, MailboxState, RedriveOutcome, Settled, Status,
     StatusRecord, StoreStats, StoredMessage, Swept,
 };
 use super::records;
 use super::rules::{self, Parties};
 use super::types::{Append, Epoch, Fetch, MailboxId, Redrive};
 use super::view::{Family, Txn, View};
-use super::{DeadLetters, Live, Mailboxes, Statuses, Upkeep};
+use super::{DeadLetters, Live, Mailboxes, Outboxes, Statuses, Upkeep};
 use crate::dedup::{DedupWindow, Remember, Seen, book};
 use crate::limits;
 use crate::rocks::Engine;
@@ -215,10 +216,9 @@ impl Drop for RocksMailboxes {
 impl Mailboxes for RocksMailboxes {
     async fn append(&self, append: Append) -> Result<AppendOutcome, StoreError> {
         let (parties, bytes) = (Parties::of(&append), append.wire.len());
+        let count = Counters::appending(append.route);
         let run = move |txn: &mut Txn<'_>| rules::append(txn, parties, &append);
-        self.writer
-            .submit(Kind::Append, bytes, run, Counters::appended)
-            .await
+        self.writer.submit(Kind::Append, bytes, run, count).await
     }
 
     async fn state(&self, mailbox: &MailboxId) -> Result<MailboxState, StoreError> {
@@ -311,6 +311,37 @@ impl DeadLetters for RocksMailboxes {
             Counters::redriven,
         )
         .await
+    }
+}
+
+#[async_trait]
+impl Outboxes for RocksMailboxes {
+    async fn settle_outbox(
+        &self,
+        outbox: &MailboxId,
+        fates: &[(u64, Fate)],
+        now: Timestamp,
+    ) -> Result<Vec<Settled>, StoreError> {
+        let mut all = Vec::new();
+        for fates in fates.chunks(limits::OUTBOX_SETTLED_AT_ONCE) {
+            let (outbox, fates) = (*outbox, fates.to_vec());
+            let run = move |txn: &mut Txn<'_>| rules::outbox::settle_all(txn, &outbox, &fates, now);
+            all.extend(self.write(run, Counters::left).await?.settled);
+        }
+        Ok(all)
+    }
+
+    async fn advance_status(
+        &self,
+        sender: &Did,
+        id: Uuid,
+        to: &Did,
+        status: Status,
+        at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let (sender, to) = (sender.clone(), to.clone());
+        let run = move |txn: &mut Txn<'_>| rules::outbox::advance_status(txn, &sender, id, &to, status, at);
+        self.write(run, |_, _| {}).await
     }
 }
 

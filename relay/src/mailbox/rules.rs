@@ -22,22 +22,49 @@ use crate::dedup::{Remember, Seen, book};
 use crate::limits;
 
 pub(crate) mod dead;
+pub(crate) mod outbox;
 pub(crate) mod read;
 pub(crate) mod status;
 pub(crate) mod sweep;
 
-/// The mailbox and the sender of an append, hashed by the caller so that the writer need not.
+/// Whom a message concerns, hashed: of an append by the caller, so that the writer need not.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parties {
+    /// Where it waits.
     pub(crate) mailbox: MailboxId,
     pub(crate) sender: MailboxId,
+    /// For whom it is: the mailbox itself, unless that is an outbox.
+    pub(crate) recipient: MailboxId,
 }
 
 impl Parties {
     pub(crate) fn of(append: &Append) -> Self {
+        let recipient = MailboxId::of(&append.recipient);
         Self {
-            mailbox: MailboxId::of(&append.recipient),
+            mailbox: match append.route {
+                Route::Mailbox | Route::Direct => recipient,
+                Route::Peer => append.mailbox(),
+            },
             sender: MailboxId::of(&append.sender),
+            recipient,
+        }
+    }
+
+    /// Of a message that waits in `mailbox`.
+    pub(crate) fn within(mailbox: &MailboxId, sender: &Did, recipient: &Did) -> Self {
+        Self {
+            mailbox: *mailbox,
+            sender: MailboxId::of(sender),
+            recipient: MailboxId::of(recipient),
+        }
+    }
+
+    /// What its sender knows of it while it waits.
+    pub(crate) fn waiting(&self) -> Status {
+        if self.mailbox == self.recipient {
+            Status::Stored
+        } else {
+            Status::Queued
         }
     }
 }
@@ -81,7 +108,7 @@ pub(crate) fn append(
     }
     let seq = match append.route {
         Route::Direct => None,
-        Route::Mailbox => match store(txn, parties, append)? {
+        Route::Mailbox | Route::Peer => match store(txn, parties, append)? {
             Ok(seq) => Some(seq),
             Err(full) => return Ok(AppendOutcome::Full(full)),
         },
@@ -107,7 +134,7 @@ pub(crate) fn append(
     );
     let status = match append.route {
         Route::Direct => Status::Delivered,
-        Route::Mailbox => Status::Stored,
+        Route::Mailbox | Route::Peer => parties.waiting(),
     };
     let record = StatusRecord {
         to: append.recipient.clone(),
@@ -117,7 +144,7 @@ pub(crate) fn append(
         at: now,
         seq,
     };
-    status::put(txn, parties, append.id, &record);
+    let _written = status::put(txn, parties, append.id, &record);
     tick(txn, now)?;
     Ok(AppendOutcome::Stored { seq })
 }
@@ -257,10 +284,7 @@ fn settle(
         recipient,
         wire_bytes,
     } = head;
-    let parties = Parties {
-        mailbox: *mailbox,
-        sender: MailboxId::of(&sender),
-    };
+    let parties = Parties::within(mailbox, &sender, &recipient);
     let key = keys::message(mailbox, seq);
     txn.delete(Family::Message, key);
     txn.delete(Family::Attempt, key);
@@ -282,7 +306,7 @@ fn settle(
         at: now,
         seq: Some(seq),
     };
-    status::put(txn, parties, id, &fate);
+    let _written = status::put(txn, parties, id, &fate);
     Ok(Settled {
         seq,
         sender,

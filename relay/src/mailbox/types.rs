@@ -2,26 +2,38 @@
 
 use std::fmt;
 
-use aip_protocol::name::Did;
+use aip_protocol::name::{Did, Domain};
 use aip_protocol::time::Timestamp;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-/// Domain separation of [`MailboxId`].
+/// Domain separation of [`MailboxId::of`].
 const MAILBOX_TAG: &[u8] = b"aip mailbox";
+/// Domain separation of [`MailboxId::of_peer`].
+const OUTBOX_TAG: &[u8] = b"aip outbox";
 
 /// A mailbox, named by the first 16 bytes of a SHA-256 over its owner's DID.
 ///
-/// The DID is hashed as a tuple of length-prefixed parts, so two different owners never share a key prefix.
+/// The owner is hashed as a tuple of length-prefixed parts, tag first, so two different owners never share a key prefix,
+/// and no agent's mailbox is a peer's outbox.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MailboxId([u8; 16]);
 
 impl MailboxId {
     /// The mailbox of `owner`. Senders are named by the same function where a fixed-size key is needed.
     pub fn of(owner: &Did) -> Self {
+        Self::named(MAILBOX_TAG, owner.as_str())
+    }
+
+    /// The outbox for the hub of `peer`: what our agents send to its agents waits there (spec §8).
+    pub fn of_peer(peer: &Domain) -> Self {
+        Self::named(OUTBOX_TAG, peer.as_str())
+    }
+
+    fn named(tag: &[u8], owner: &str) -> Self {
         let mut hash = Sha256::new();
-        for part in [MAILBOX_TAG, owner.as_str().as_bytes()] {
+        for part in [tag, owner.as_bytes()] {
             hash.update(u32::try_from(part.len()).unwrap_or(u32::MAX).to_be_bytes());
             hash.update(part);
         }
@@ -113,6 +125,19 @@ pub enum Route {
     Mailbox,
     /// The recipient's own endpoint took it.
     Direct,
+    /// It waits (or waited) in the outbox for the recipient's hub.
+    Peer,
+}
+
+impl Route {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Mailbox => "mailbox",
+            Self::Direct => "direct",
+            Self::Peer => "peer",
+        }
+    }
 }
 
 /// How much may wait. Zero means none.
@@ -139,7 +164,7 @@ impl Default for Quota {
 /// One admitted envelope on its way into a store.
 #[derive(Clone)]
 pub struct Append {
-    /// Whose mailbox.
+    /// For whom.
     pub recipient: Did,
     /// Who signed it.
     pub sender: Did,
@@ -160,8 +185,18 @@ pub struct Append {
     pub wire: Bytes,
     /// [`Route::Direct`] stores no message.
     pub route: Route,
-    /// What the recipient may hold.
+    /// What the recipient may hold; of an outbox, what may wait for the peer, in all and of one sender.
     pub quota: Quota,
+}
+
+impl Append {
+    /// Where it goes: the recipient's mailbox, or the outbox for its hub.
+    pub fn mailbox(&self) -> MailboxId {
+        match self.route {
+            Route::Mailbox | Route::Direct => MailboxId::of(&self.recipient),
+            Route::Peer => MailboxId::of_peer(&self.recipient.domain()),
+        }
+    }
 }
 
 impl fmt::Debug for Append {

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::outcome::{BatchItem, SendError, Submission};
 use super::outlive::Outlive;
-use super::{Admitted, Relay};
+use super::{Admitted, Relay, Way};
 use crate::admission::Door;
 
 /// Whether a body holds several envelopes: its first character opens an array.
@@ -74,7 +74,8 @@ impl Relay {
     /// The messages to one recipient, in order.
     async fn deliver_group(&self, group: Group) -> Vec<(usize, Result<Submission, SendError>)> {
         let Group { members, .. } = group;
-        if members.iter().all(|(_, admitted)| admitted.endpoint.is_none()) {
+        let is_direct = |admitted: &Admitted| matches!(admitted.way, Way::Direct(_));
+        if !members.iter().any(|(_, admitted)| is_direct(admitted)) {
             // Started in order, which is the order in the mailbox, and committed together. Without the runtime's
             // budget: one that is made to yield half-way would start the rest in another order.
             let appends = members
@@ -88,7 +89,7 @@ impl Relay {
             // One request may keep a caller waiting for one time limit in all; the rest goes to the mailbox.
             let waited = self.seams.clock.now().millis_since(began);
             if u128::try_from(waited).unwrap_or(0) >= self.config.direct.timeout.as_millis() {
-                admitted.endpoint = None;
+                admitted.way = Way::Mailbox;
             }
             results.push((index, self.deliver(admitted).await));
         }

@@ -1,35 +1,41 @@
-//! From admitted to durable: the recipient's endpoint first where it has one, else its mailbox.
+//! From admitted to durable: the recipient's endpoint first where it has one, else its mailbox; the outbox for another hub.
 
 use aip_protocol::error::{ErrorCode, Refusal};
 use aip_protocol::identity::RouteMode;
 
 use super::outcome::{SendError, Sent, Submission};
-use super::{Admitted, Relay};
-use crate::admission::{LocalAgent, offered_until};
+use super::{Admitted, Relay, Way};
+use crate::admission::{LocalAgent, is_local, offered_until};
 use crate::dedup::Seen;
 use crate::direct::Attempt;
 use crate::limits::FULL_RETRY_SECS;
 use crate::mailbox::{Append, AppendOutcome, Full, Health, MailboxId, Quota, Route, Status, StoreError};
 use crate::presence::StatusUpdate;
 
-/// The endpoint to call first. A suspended agent's mail only waits.
-pub(super) fn endpoint_of(recipient: &LocalAgent) -> Option<String> {
+/// Whether there is an endpoint to call first. A suspended agent's mail only waits.
+pub(super) fn way_to(recipient: &LocalAgent) -> Way {
     let head = recipient.identity.head();
-    match head.route_mode {
-        RouteMode::Direct if !recipient.suspended => head.endpoint.clone(),
-        _ => None,
+    match (head.route_mode, &head.endpoint) {
+        (RouteMode::Direct, Some(endpoint)) if !recipient.suspended => Way::Direct(endpoint.clone()),
+        _ => Way::Mailbox,
     }
 }
 
 impl Relay {
     /// Delivers or stores one message, counts it and tells whom it concerns.
     pub(super) async fn deliver(&self, admitted: Admitted) -> Result<Submission, SendError> {
-        let result = match &admitted.endpoint {
-            Some(endpoint) => self.deliver_direct(&admitted, endpoint).await,
-            None => self.record(&admitted, Route::Mailbox).await,
-        };
+        let result = self.carry(&admitted).await;
         self.stats.count(&result);
         result
+    }
+
+    /// The same without the count.
+    pub(super) async fn carry(&self, admitted: &Admitted) -> Result<Submission, SendError> {
+        match &admitted.way {
+            Way::Direct(endpoint) => self.deliver_direct(admitted, endpoint).await,
+            Way::Mailbox => self.record(admitted, Route::Mailbox).await,
+            Way::Peer(_) => self.record(admitted, Route::Peer).await,
+        }
     }
 
     /// Calls the endpoint unless the message is known already. Recorded as delivered only after a 2xx; everything
@@ -75,12 +81,13 @@ impl Relay {
                 let status = match route {
                     Route::Mailbox => Sent::Stored,
                     Route::Direct => Sent::Delivered,
+                    Route::Peer => Sent::Queued,
                 };
                 Ok(submission(admitted, status, route, seq))
             }
             AppendOutcome::Duplicate { seq, route } => Ok(submission(admitted, Sent::Duplicate, route, seq)),
             AppendOutcome::Reused => Err(id_reused().into()),
-            AppendOutcome::Full(full) => Err(mailbox_full(full, admitted.quota).into()),
+            AppendOutcome::Full(full) => Err(full_refusal(full, route, admitted.quota).into()),
         }
     }
 
@@ -95,14 +102,14 @@ impl Relay {
             digest: envelope.digest(),
             remember_until: candidate.remember_until,
             accepted_at: candidate.now,
-            expires_at: offered_until(envelope, candidate.now, self.config.retention),
+            expires_at: offered_until(envelope, candidate.now, admitted.retention),
             wire: candidate.wire.clone(),
             route,
             quota: admitted.quota,
         }
     }
 
-    /// Tells the recipient's sessions and the sender's, now that it is durable.
+    /// Tells the recipient's sessions or who sends to its hub, and the sender's sessions, now that it is durable.
     fn announce(&self, admitted: &Admitted, route: Route, seq: Option<u64>) {
         let envelope = &admitted.candidate.envelope;
         let presence = &self.seams.presence;
@@ -114,7 +121,17 @@ impl Relay {
             }
             (Route::Mailbox, None) => Status::Stored,
             (Route::Direct, _) => Status::Delivered,
+            (Route::Peer, _) => {
+                if let (Way::Peer(peer), Some(peers)) = (&admitted.way, &self.seams.peers) {
+                    peers.queued(peer);
+                }
+                Status::Queued
+            }
         };
+        if !is_local(&envelope.from, &self.config.domain) {
+            // The sender of a peer's item is nobody's session here.
+            return;
+        }
         let update = StatusUpdate {
             id: envelope.id,
             to: envelope.to.clone(),
@@ -140,19 +157,17 @@ fn id_reused() -> Refusal {
     Refusal::new(ErrorCode::IdReused, detail)
 }
 
-fn mailbox_full(full: Full, quota: Quota) -> Refusal {
-    let (limit, what) = match full {
-        Full::MailboxMessages => (
-            u64::from(quota.mailbox_messages),
-            "messages in the recipient's mailbox",
-        ),
-        Full::MailboxBytes => (quota.mailbox_bytes, "bytes in the recipient's mailbox"),
-        Full::Sender => (
-            u64::from(quota.sender_messages),
-            "messages of yours in the recipient's mailbox",
-        ),
+fn full_refusal(full: Full, route: Route, quota: Quota) -> Refusal {
+    let (place, relief) = match route {
+        Route::Mailbox | Route::Direct => ("in the recipient's mailbox", "the recipient has fetched some"),
+        Route::Peer => ("for the recipient's hub", "that hub has taken some"),
     };
-    let detail = format!("At most {limit} {what} may wait; try again once the recipient has fetched some.");
+    let (limit, what) = match full {
+        Full::MailboxMessages => (u64::from(quota.mailbox_messages), "messages"),
+        Full::MailboxBytes => (quota.mailbox_bytes, "bytes"),
+        Full::Sender => (u64::from(quota.sender_messages), "messages of yours"),
+    };
+    let detail = format!("At most {limit} {what} {place} may wait; try again once {relief}.");
     Refusal::new(ErrorCode::MailboxFull, detail)
         .with("scope", full.scope())
         .with("limit", limit)

@@ -14,6 +14,8 @@ pub enum Sent {
     Stored,
     /// The recipient's endpoint took it.
     Delivered,
+    /// It waits in the outbox for the recipient's hub, durably.
+    Queued,
     /// It was accepted before; nothing was done.
     Duplicate,
 }
@@ -24,6 +26,7 @@ impl Sent {
         match self {
             Self::Stored => "stored",
             Self::Delivered => "delivered",
+            Self::Queued => "queued",
             Self::Duplicate => "duplicate",
         }
     }
@@ -31,7 +34,7 @@ impl Sent {
     /// The HTTP status of spec §5: 202 while the message is still on its way, else 200.
     pub fn http_status(self) -> u16 {
         match self {
-            Self::Stored => 202,
+            Self::Stored | Self::Queued => 202,
             Self::Delivered | Self::Duplicate => 200,
         }
     }
@@ -46,24 +49,20 @@ pub struct Submission {
     pub status: Sent,
     /// Which way it went; of a duplicate, which way the first one went.
     pub route: Route,
-    /// Its place in the mailbox, if it has one; of a duplicate, that of the first one.
+    /// Its place in the mailbox or the outbox, if it has one; of a duplicate, that of the first one.
     pub seq: Option<u64>,
 }
 
 /// The object of spec §5: `{"id", "status", "route", "seq"?}`. Every door answers with it.
 impl Serialize for Submission {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let route = match self.route {
-            Route::Mailbox => "mailbox",
-            Route::Direct => "direct",
-        };
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry(
             "id",
             self.id.hyphenated().encode_lower(&mut Uuid::encode_buffer()),
         )?;
         map.serialize_entry("status", self.status.as_str())?;
-        map.serialize_entry("route", route)?;
+        map.serialize_entry("route", self.route.as_str())?;
         if let Some(seq) = self.seq {
             map.serialize_entry("seq", &seq)?;
         }
@@ -139,5 +138,15 @@ mod tests {
             "id": "6f8f3f5e-2a52-4e0b-9a5f-6f0c6f1d7c11", "status": "delivered", "route": "direct"
         });
         assert_eq!(serde_json::to_value(delivered).unwrap(), expected);
+        let queued = Submission {
+            status: Sent::Queued,
+            route: Route::Peer,
+            ..stored
+        };
+        let expected = json!({
+            "id": "6f8f3f5e-2a52-4e0b-9a5f-6f0c6f1d7c11", "status": "queued", "route": "peer", "seq": 17
+        });
+        assert_eq!(serde_json::to_value(queued).unwrap(), expected);
+        assert_eq!(Sent::Queued.http_status(), 202);
     }
 }

@@ -94,6 +94,7 @@ impl Bench {
             outbound: outbound.clone(),
             presence: presence.clone(),
             buckets: Arc::new(SenderRates::new(config.rate, clock.clone())),
+            peers: None,
         };
         let relay = Relay::new(config, seams, Box::new(StdRng::seed_from_u64(2)));
         Self {

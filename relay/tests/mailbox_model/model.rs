@@ -115,7 +115,7 @@ impl Model {
         }
         let seq = match append.route {
             Route::Direct => None,
-            Route::Mailbox => {
+            Route::Mailbox | Route::Peer => {
                 let mailbox = &mut self.mailboxes[slot.1];
                 if let Some(full) = mailbox.full(append.wire.len()) {
                     return AppendOutcome::Full(full);

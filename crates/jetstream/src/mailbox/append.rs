@@ -103,14 +103,18 @@ impl Mailbox {
     }
 
     fn draft(&self, append: Append) -> Draft {
-        let direct = append.route == Route::Direct;
+        let kind = match append.route {
+            Route::Mailbox => Kind::Message,
+            Route::Direct => Kind::Direct,
+            Route::Peer => Kind::Peer,
+        };
         Draft {
             id: URL_SAFE_NO_PAD.encode(append.dedup_key),
             reused: false,
             quota: append.quota,
             now: append.accepted_at,
             entry: Entry {
-                kind: if direct { Kind::Direct } else { Kind::Message },
+                kind,
                 seq: 0,
                 total_bytes: 0,
                 stamp: self.room.stamps.next(),
@@ -123,7 +127,11 @@ impl Mailbox {
                 id: append.id,
                 sender: append.sender,
                 recipient: append.recipient,
-                wire: if direct { bytes::Bytes::new() } else { append.wire },
+                wire: if kind.waits() {
+                    append.wire
+                } else {
+                    bytes::Bytes::new()
+                },
             },
         }
     }
@@ -217,7 +225,7 @@ impl Mailbox {
     /// also when the mailbox is full.
     async fn known(&self, draft: &Draft) -> Result<Option<Landed>, StoreError> {
         let (key, digest) = (draft.entry.dedup_key, &draft.entry.digest);
-        if draft.entry.kind == Kind::Message
+        if draft.entry.kind != Kind::Redriven
             && let Some(seen) = self.room.seen(key, digest, draft.now).await?
         {
             return Ok(Some(Landed::Seen(seen)));

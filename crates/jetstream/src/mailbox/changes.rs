@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use aip_protocol::time::Timestamp;
-use aip_relay::mailbox::{Settled, StoreError};
+use aip_relay::mailbox::{self, Settled, StoreError};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
@@ -30,6 +30,11 @@ pub(crate) enum Change {
     },
     /// Those of `seqs` that have ended are expired.
     Expire { seqs: Vec<u64>, now: Timestamp },
+    /// Each of these leaves an outbox, with its fate.
+    Leave {
+        fates: BTreeMap<u64, mailbox::Fate>,
+        now: Timestamp,
+    },
     /// Is given up; its dead letter lies at `place`.
     Bury {
         seq: u64,
@@ -219,6 +224,7 @@ impl Writer {
                     seqs.extend(also);
                 }
                 Change::Expire { seqs: due, .. } => seqs.extend(due),
+                Change::Leave { fates, .. } => seqs.extend(fates.keys()),
                 Change::Bury { seq, .. } => seqs.push(*seq),
                 Change::Unbury { .. }
                 | Change::DropDead { .. }
@@ -269,11 +275,10 @@ impl Writer {
         let mailbox = &*self.0;
         let mut last = None;
         let answers = jobs.iter().zip(drafts).map(|(job, draft)| {
-            let fate = job.change.fate();
             let settled = draft.heads.into_iter().filter_map(|head| {
-                let (fate, now) = fate.as_ref()?;
-                last = Some(*now);
-                Some(mailbox.room.settled(head, fate, *now))
+                let (fate, now) = job.change.fate(head.seq)?;
+                last = Some(now);
+                Some(mailbox.room.settled(head, fate, now))
             });
             Applied {
                 settled: settled.collect(),
@@ -292,11 +297,13 @@ impl Writer {
 }
 
 impl Change {
-    fn fate(&self) -> Option<(Fate, Timestamp)> {
+    /// What becomes of `seq`, and when.
+    fn fate(&self, seq: u64) -> Option<(Fate<'_>, Timestamp)> {
         match self {
             Self::Ack { now, .. } => Some((Fate::Acked, *now)),
             Self::Expire { now, .. } => Some((Fate::Expired, *now)),
-            Self::Bury { code, now, .. } => Some((Fate::Dead(code.clone()), *now)),
+            Self::Leave { fates, now } => Some((Fate::Left(fates.get(&seq)?), *now)),
+            Self::Bury { code, now, .. } => Some((Fate::Dead(code), *now)),
             Self::Unbury { .. } | Self::DropDead { .. } | Self::Offer { .. } | Self::Lost { .. } => None,
         }
     }
@@ -323,6 +330,13 @@ fn apply(cursor: &mut Cursor, change: &Change, heads: &BTreeMap<u64, Head>, era:
                 let head = heads.get(seq);
                 if head.is_none_or(|head| head.expires_at <= *now) {
                     draft.settle(cursor, *seq, head);
+                }
+            }
+        }
+        Change::Leave { fates, .. } => {
+            for seq in fates.keys() {
+                if let Some(head) = heads.get(seq) {
+                    draft.settle(cursor, *seq, Some(head));
                 }
             }
         }

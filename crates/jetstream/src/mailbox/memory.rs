@@ -1,6 +1,6 @@
 //! What is remembered of a mailbox between two calls.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -32,6 +32,8 @@ impl Default for Known {
 #[derive(Debug)]
 struct Heads {
     kept: BTreeMap<u64, Head>,
+    /// How many of them are of whom.
+    of_sender: HashMap<Did, u64>,
     total: Arc<AtomicUsize>,
 }
 
@@ -39,14 +41,27 @@ impl Heads {
     fn insert(&mut self, head: Head) {
         let room = self.kept.len() < limits::HEADS_KEPT_MAX
             && self.total.load(Relaxed) < limits::HEADS_KEPT_TOTAL_MAX;
-        if room && self.kept.insert(head.seq, head).is_none() {
-            self.total.fetch_add(1, Relaxed);
+        if !room || self.kept.contains_key(&head.seq) {
+            return;
         }
+        *self.of_sender.entry(head.sender.clone()).or_default() += 1;
+        self.kept.insert(head.seq, head);
+        self.total.fetch_add(1, Relaxed);
     }
 
     fn forget_settled(&mut self, cursor: &Cursor) {
         let before = self.kept.len();
-        self.kept.retain(|seq, _| !cursor.is_settled(*seq));
+        let of_sender = &mut self.of_sender;
+        self.kept.retain(|seq, head| {
+            let waits = !cursor.is_settled(*seq);
+            if !waits && let Some(count) = of_sender.get_mut(&head.sender) {
+                *count -= 1;
+                if *count == 0 {
+                    of_sender.remove(&head.sender);
+                }
+            }
+            waits
+        });
         self.total.fetch_sub(before - self.kept.len(), Relaxed);
     }
 }
@@ -92,6 +107,7 @@ impl Memory {
             known: None,
             heads: Heads {
                 kept: BTreeMap::new(),
+                of_sender: HashMap::new(),
                 total: heads,
             },
             last_seq: 0,
@@ -189,10 +205,23 @@ impl Memory {
 
     /// How many of the pending messages up to `last_seq` are from `sender`; `None` when some are not known.
     pub(super) fn count_from(&self, cursor: &Cursor, last_seq: u64, sender: &Did) -> Option<u64> {
+        if self.knows_all(cursor, last_seq) {
+            return Some(self.heads.of_sender.get(sender).copied().unwrap_or(0));
+        }
         let mut count = 0;
         for seq in cursor.unsettled(last_seq) {
             count += u64::from(self.heads.kept.get(&seq)?.sender == *sender);
         }
         Some(count)
+    }
+
+    /// Whether the heads that are kept are just those of the pending messages up to `last_seq`: none of those kept is
+    /// settled by the newest cursor known.
+    fn knows_all(&self, cursor: &Cursor, last_seq: u64) -> bool {
+        let known = self.known.as_ref();
+        let kept = &self.heads.kept;
+        known.is_some_and(|known| std::ptr::eq(Arc::as_ptr(&known.cursor), cursor))
+            && kept.keys().next_back().is_none_or(|last| *last <= last_seq)
+            && kept.len() as u64 == cursor.pending(last_seq.saturating_add(1))
     }
 }

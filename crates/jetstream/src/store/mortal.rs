@@ -20,7 +20,7 @@ impl Mortal for Cache {
         let entry = Entry::decode(&stored.payload).ok()?;
         let retention = Duration::from_secs(self.room.retention_secs);
         entry.kind.waits().then(|| End {
-            mailbox: MailboxId::of(&entry.recipient),
+            mailbox: entry.mailbox(),
             seq: entry.seq,
             at: entry.expires_at.max(entry.accepted_at + retention),
         })

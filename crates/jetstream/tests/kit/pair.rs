@@ -8,9 +8,9 @@ use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 use aip_relay::dedup::{DedupWindow, Remember, Seen};
 use aip_relay::mailbox::{
-    AckOutcome, Append, AppendOutcome, Attempt, DeadLetter, DeadLetters, Epoch, Fetch, Health, Live,
-    MailboxId, MailboxState, Mailboxes, Redrive, RedriveOutcome, Settled, StatusRecord, Statuses, StoreError,
-    StoreStats, StoredMessage, Swept, Upkeep,
+    AckOutcome, Append, AppendOutcome, Attempt, DeadLetter, DeadLetters, Epoch, Fate, Fetch, Health, Live,
+    MailboxId, MailboxState, Mailboxes, Outboxes, Redrive, RedriveOutcome, Settled, Status, StatusRecord,
+    Statuses, StoreError, StoreStats, StoredMessage, Swept, Upkeep,
 };
 use async_trait::async_trait;
 use uuid::Uuid;
@@ -97,6 +97,29 @@ impl DeadLetters for Pair {
 
     async fn redrive(&self, mailbox: &MailboxId, redrive: Redrive) -> Result<RedriveOutcome, StoreError> {
         self.next().redrive(mailbox, redrive).await
+    }
+}
+
+#[async_trait]
+impl Outboxes for Pair {
+    async fn settle_outbox(
+        &self,
+        outbox: &MailboxId,
+        fates: &[(u64, Fate)],
+        now: Timestamp,
+    ) -> Result<Vec<Settled>, StoreError> {
+        self.next().settle_outbox(outbox, fates, now).await
+    }
+
+    async fn advance_status(
+        &self,
+        sender: &Did,
+        id: Uuid,
+        to: &Did,
+        status: Status,
+        at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.next().advance_status(sender, id, to, status, at).await
     }
 }
 

@@ -33,10 +33,10 @@ use super::open_error::OpenError;
 use crate::limits;
 use crate::mailbox::error::StoreError;
 use crate::mailbox::keys::{self, Bucket, Ends, Expiry, meta};
-use crate::mailbox::outcomes::{Status, StatusRecord};
+use crate::mailbox::outcomes::StatusRecord;
 use crate::mailbox::records::{self, DeadRecord, MessageRecord};
 use crate::mailbox::rules::{Parties, status};
-use crate::mailbox::types::{Epoch, MailboxId};
+use crate::mailbox::types::Epoch;
 use crate::mailbox::view::{Family, Txn, View as _};
 use crate::rocks::Engine;
 
@@ -210,30 +210,28 @@ impl Reset {
         message.expires_at = expires_at;
         if ahead > 0 {
             message.accepted_at = self.now;
-            self.note_stored(txn, entry, &message)?;
+            self.note_waiting(txn, entry, &message)?;
         }
         Ok(Some((message.encode(), expires_at)))
     }
 
-    fn note_stored(
+    fn note_waiting(
         self,
         txn: &mut Txn<'_>,
         entry: &Expiry,
         message: &MessageRecord<'_>,
     ) -> Result<(), StoreError> {
-        let parties = Parties {
-            mailbox: entry.mailbox,
-            sender: MailboxId::of(&records::did(message.sender)?),
-        };
-        let stored = StatusRecord {
-            to: records::did(message.recipient)?,
-            status: Status::Stored,
+        let recipient = records::did(message.recipient)?;
+        let parties = Parties::within(&entry.mailbox, &records::did(message.sender)?, &recipient);
+        let waiting = StatusRecord {
+            to: recipient,
+            status: parties.waiting(),
             code: None,
             accepted_at: keys::moment(self.now),
             at: keys::moment(self.now),
             seq: Some(entry.seq),
         };
-        status::put(txn, parties, message.id, &stored);
+        let _written = status::put(txn, parties, message.id, &waiting);
         Ok(())
     }
 

@@ -115,21 +115,18 @@ pub(crate) fn redrive(
     }
     drop_letter(txn, mailbox, &mut record, redrive.seq)?;
     message.expires_at = keys::nanos(redrive.expires_at);
-    let sender = records::did(message.sender)?;
-    let parties = Parties {
-        mailbox: *mailbox,
-        sender: MailboxId::of(&sender),
-    };
+    let recipient = records::did(message.recipient)?;
+    let parties = Parties::within(mailbox, &records::did(message.sender)?, &recipient);
     let seq = insert(txn, parties, record, message)?;
     let again = StatusRecord {
-        to: records::did(message.recipient)?,
-        status: Status::Stored,
+        to: recipient,
+        status: parties.waiting(),
         code: None,
         accepted_at: keys::moment(message.accepted_at),
         at: redrive.now,
         seq: Some(seq),
     };
-    status::put(txn, parties, message.id, &again);
+    let _written = status::put(txn, parties, message.id, &again);
     tick(txn, redrive.now)?;
     Ok(RedriveOutcome::Redriven { seq })
 }

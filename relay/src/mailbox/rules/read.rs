@@ -56,8 +56,9 @@ struct Page<'a> {
     fetch: &'a Fetch,
     bytes: usize,
     messages: Vec<StoredMessage>,
-    /// Of the last message: the next one is often by the same.
+    /// Of the last message: the next one is often by the same, and for the same.
     sender: Option<Did>,
+    recipient: Option<Did>,
     failed: Option<StoreError>,
 }
 
@@ -83,11 +84,8 @@ impl Page<'_> {
             return Ok(ControlFlow::Break(()));
         }
         self.bytes = bytes;
-        let sender = match self.sender.take() {
-            Some(sender) if sender.as_str() == record.sender => sender,
-            _ => records::did(record.sender)?,
-        };
-        self.sender = Some(sender.clone());
+        let sender = like(&mut self.sender, record.sender)?;
+        let recipient = like(&mut self.recipient, record.recipient)?;
         self.messages.push(StoredMessage {
             seq,
             accepted_at: keys::moment(record.accepted_at),
@@ -95,11 +93,21 @@ impl Page<'_> {
             attempts: 0,
             sessions: 0,
             sender,
+            recipient,
             id: record.id,
             wire: Bytes::copy_from_slice(record.wire),
         });
         Ok(ControlFlow::Continue(()))
     }
+}
+
+/// The DID in a record, which is often that of the one before.
+fn like(last: &mut Option<Did>, text: &str) -> Result<Did, StoreError> {
+    let did = match last.take() {
+        Some(did) if did.as_str() == text => did,
+        _ => records::did(text)?,
+    };
+    Ok(last.insert(did).clone())
 }
 
 /// See [`super::super::Mailboxes::fetch`].
@@ -114,6 +122,7 @@ pub(crate) fn fetch(
         bytes: 0,
         messages: Vec::new(),
         sender: None,
+        recipient: None,
         failed: None,
     };
     match &fetch.select {

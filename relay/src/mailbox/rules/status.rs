@@ -12,11 +12,18 @@ use crate::limits;
 /// Writes a status, in place of an earlier one of the same message.
 ///
 /// It lies in the bucket of the acceptance day, so that a later change finds it; once that bucket is due to
-/// be dropped (a dead letter may outlive it) nothing is written any more.
-pub(crate) fn put(txn: &mut Txn<'_>, parties: Parties, id: Uuid, record: &StatusRecord) {
+/// be dropped (a dead letter may outlive it) nothing is written any more. Whether it was.
+pub(crate) fn put(txn: &mut Txn<'_>, parties: Parties, id: Uuid, record: &StatusRecord) -> bool {
     let accepted_at = keys::nanos(record.accepted_at);
-    if accepted_at.saturating_add(keys::secs(limits::STATUS_SECS)) >= keys::nanos(record.at) {
-        let key = keys::status(Bucket::status(accepted_at), &parties.sender, id, &parties.mailbox);
+    let kept = accepted_at.saturating_add(keys::secs(limits::STATUS_SECS)) >= keys::nanos(record.at);
+    if kept {
+        let key = keys::status(
+            Bucket::status(accepted_at),
+            &parties.sender,
+            id,
+            &parties.recipient,
+        );
         txn.put(Family::Status, key, records::encode_status(record));
     }
+    kept
 }

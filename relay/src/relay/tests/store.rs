@@ -12,9 +12,9 @@ use uuid::Uuid;
 use crate::dedup::{DedupWindow, Remember, Seen};
 use crate::mailbox::memory::MemoryMailboxes;
 use crate::mailbox::{
-    AckOutcome, Append, AppendOutcome, Attempt, DeadLetter, DeadLetters, Epoch, Fetch, Health, Live,
-    MailboxId, MailboxState, Mailboxes, Redrive, RedriveOutcome, Settled, StatusRecord, Statuses, StoreError,
-    StoreStats, StoredMessage, Swept, Upkeep,
+    AckOutcome, Append, AppendOutcome, Attempt, DeadLetter, DeadLetters, Epoch, Fate, Fetch, Health, Live,
+    MailboxId, MailboxState, Mailboxes, Outboxes, Redrive, RedriveOutcome, Settled, Status, StatusRecord,
+    Statuses, StoreError, StoreStats, StoredMessage, Swept, Upkeep,
 };
 
 /// How the next append fails.
@@ -127,6 +127,29 @@ impl DeadLetters for TestStore {
 
     async fn redrive(&self, mailbox: &MailboxId, redrive: Redrive) -> Result<RedriveOutcome, StoreError> {
         self.inner.redrive(mailbox, redrive).await
+    }
+}
+
+#[async_trait]
+impl Outboxes for TestStore {
+    async fn settle_outbox(
+        &self,
+        outbox: &MailboxId,
+        fates: &[(u64, Fate)],
+        now: Timestamp,
+    ) -> Result<Vec<Settled>, StoreError> {
+        self.inner.settle_outbox(outbox, fates, now).await
+    }
+
+    async fn advance_status(
+        &self,
+        sender: &Did,
+        id: Uuid,
+        to: &Did,
+        status: Status,
+        at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.inner.advance_status(sender, id, to, status, at).await
     }
 }
 
