@@ -1,9 +1,10 @@
-//! Who exists: agents and their identity histories, challenges and tokens, invites (spec §1, §3, §6); and what they offer:
-//! listings, and who hands them in (§9).
+//! Who exists: agents and their identity histories, challenges and tokens, invites (spec §1, §3, §6); what they offer:
+//! listings, and who hands them in (§9); and what is known of the hubs of other domains (§8).
 //!
 //! [`Registry`] is the front that the hub talks to. It parses and judges what strangers send, keeps
 //! resolved agents in a bounded cache, and leaves storage to two seams: [`Directory`] (agents and
-//! histories) and [`Grants`] (tokens and invites). A third, [`Listings`], is the store that a catalog is made from. Each has an implementation in memory
+//! histories) and [`Grants`] (tokens and invites). A third, [`Listings`], is the store that a catalog is made
+//! from; a fourth, [`FederationStore`](aip_federation::peers::FederationStore), is the federation room's. Each has an implementation in memory
 //! ([`MemoryStore`]) and one in SQL ([`SqlStore`]: SQLite in a file, or PostgreSQL for several
 //! processes), held together by one contract suite (`testsuite`, a feature).
 //!
@@ -18,6 +19,7 @@ pub mod grants;
 pub mod limits;
 pub mod listings;
 mod memory;
+mod peers;
 mod registry;
 pub mod secret;
 pub mod siblings;

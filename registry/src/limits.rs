@@ -96,3 +96,9 @@ pub const PUT_BYTES_PER_TRANSACTION: usize = 4 * 1024 * 1024;
 pub const DELETED_PER_LISTING: u32 = 4;
 /// A provider's use is noted again after so many seconds.
 pub const PROVIDER_USE_SECS: u64 = 60;
+/// Numbers of a peer's items in one statement: those of a batch.
+pub const SEQS_PER_STATEMENT_MAX: usize = aip_protocol::limits::BATCH_ITEMS_MAX;
+/// Nonces that are over and go with each use of a new one.
+pub const NONCES_DROPPED_PER_USE: u32 = 8;
+/// Rows of one page when tables are copied whose rows can hold a document, or what was shown as evidence.
+pub const COPY_PAGE_LARGE_ROWS: usize = 20;

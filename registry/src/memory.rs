@@ -1,6 +1,7 @@
 //! The store that forgets everything when it is dropped: for tests, and for trying things out.
 
 mod listings;
+mod peers;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -19,7 +20,7 @@ use crate::grants::{Grants, Invite, InviteGrant, InviteId, TokenGrant, TokenOutc
 use crate::limits::TOKENS_PER_AGENT_MAX;
 use crate::secret::SecretHash;
 
-/// Agents, tokens, invites, listings and providers in memory.
+/// Agents, tokens, invites, listings, providers and peers in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStore(Mutex<State>);
 
@@ -30,6 +31,7 @@ struct State {
     spent: HashMap<SecretHash, Timestamp>,
     invites: BTreeMap<InviteId, (SecretHash, Invite)>,
     shelf: listings::Shelf,
+    peers: peers::Peers,
 }
 
 #[derive(Debug)]

@@ -9,6 +9,7 @@ mod copy;
 mod dialect;
 mod facts;
 mod listings;
+mod peers;
 mod postgres;
 mod readers;
 mod reads;
@@ -49,7 +50,7 @@ pub use postgres::PostgresOptions;
 pub use schema::Migrated;
 pub use tally::SqlFigures;
 
-/// Agents, tokens, invites, listings and providers in an SQL database.
+/// Agents, tokens, invites, listings, providers and peers in an SQL database.
 ///
 /// On PostgreSQL several processes can share one database. Every call is answered in bounded time:
 /// a read within [`PostgresOptions::wait_timeout_secs`] and a statement's time, a change within

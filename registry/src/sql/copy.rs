@@ -10,7 +10,6 @@ use super::dialect::Role;
 use super::tables::{TABLES, Table, Value};
 use super::writer::unavailable;
 use crate::error::StoreError;
-use crate::limits::COPY_PAGE_ROWS;
 
 /// What a registry holds, in a form that is the same for the same rows in every engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,13 +30,14 @@ impl fmt::Display for Digest {
 }
 
 impl SqlStore {
-    /// Copies agents with their histories, standings and quotas, tokens, spent challenges, invites, providers and listings
-    /// into another registry of the same domain, as they are when it begins, and says how many rows
+    /// Copies agents with their histories, standings and quotas, tokens, spent challenges, invites, providers, listings
+    /// and what is known of peers into another registry of the same domain, as they are when it begins, and says how many rows
     /// it went through.
     ///
     /// Each page of rows is a transaction. A copy that was broken off is made whole by another one,
-    /// and one that is repeated changes nothing; nothing is removed but tokens, spent challenges
-    /// and tombstones that the original does not have any more, and no history gets shorter. Two logs of listings that both
+    /// and one that is repeated changes nothing; nothing is removed but what goes in time and the
+    /// original does not have any more (tokens, spent challenges, tombstones; of peers, those that were forgotten, old
+    /// refusals, nonces, lines of the audit log, histories), and no agent's history gets shorter. Two logs of listings that both
     /// went on cannot be made one: that fails, or leaves the target as it is. Whether the two are
     /// equal, [`Self::digest`] tells.
     ///
@@ -64,7 +64,7 @@ impl SqlStore {
             let mut after = table.before_all();
             loop {
                 let page = reading.page(table, &after).await?;
-                let is_last = page.len() < COPY_PAGE_ROWS;
+                let is_last = page.len() < table.page_rows;
                 put(&mut to, begin, table, &after, &page, is_last).await?;
                 rows += page.len() as u64;
                 match page.into_iter().next_back() {

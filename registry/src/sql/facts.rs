@@ -29,17 +29,18 @@ impl Fact {
     }
 }
 
-/// A fact, unless there is one of its name already.
+/// A fact: unless there is one of its name already, or in its place.
 struct NewFact {
     key: &'static str,
     value: String,
+    statement: &'static str,
 }
 
 impl Write for NewFact {
     type Outcome = ();
 
     async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<()> {
-        let add = sqlx::query(statements::ADD_FACT)
+        let add = sqlx::query(self.statement)
             .bind(self.key)
             .bind(self.value.as_str());
         add.execute(conn).await.map(drop)
@@ -67,10 +68,25 @@ impl SqlStore {
         self.write(NewFact {
             key: fact.key(),
             value: value.to_owned(),
+            statement: statements::ADD_FACT,
         })
         .await?;
         let missing = || StoreError::Corrupt(format!("the fact {} is not there", fact.key()));
         self.fact(fact).await?.ok_or_else(missing)
+    }
+
+    /// Says a fact anew, whatever was said before: the operator's word.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::OutcomeUnknown`] if the database failed.
+    pub async fn replace_fact(&self, fact: Fact, value: &str) -> Result<(), StoreError> {
+        self.write(NewFact {
+            key: fact.key(),
+            value: value.to_owned(),
+            statement: statements::REPLACE_FACT,
+        })
+        .await
     }
 }
 
@@ -93,6 +109,11 @@ mod tests {
         assert_eq!(
             store.fact(fact).await.expect("an answer"),
             Some("zOne".to_owned())
+        );
+        store.replace_fact(fact, "zTwo").await.expect("an answer");
+        assert_eq!(
+            store.fact(fact).await.expect("an answer").as_deref(),
+            Some("zTwo")
         );
         assert_eq!(store.fact(Fact::MovedFrom).await.expect("an answer"), None);
         store.close().await;

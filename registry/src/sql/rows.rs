@@ -36,6 +36,11 @@ where
         .map_err(|e| StoreError::Corrupt(format!("column {name}: {e}")))
 }
 
+/// A row that cannot be read, within a change.
+pub(super) fn broken(error: StoreError) -> sqlx::Error {
+    sqlx::Error::Decode(Box::new(error))
+}
+
 /// Counts are never negative, and never beyond 2^63.
 pub(super) fn to_i64(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
@@ -46,7 +51,7 @@ pub(super) fn number<T: TryFrom<i64>>(row: &AnyRow, name: &str) -> Result<T, Sto
     T::try_from(value).map_err(|_out_of_range| StoreError::Corrupt(format!("column {name} holds {value}")))
 }
 
-fn optional_number(row: &AnyRow, name: &str) -> Result<Option<u64>, StoreError> {
+pub(super) fn optional_number(row: &AnyRow, name: &str) -> Result<Option<u64>, StoreError> {
     let value: Option<i64> = column(row, name)?;
     Ok(value.and_then(|v| u64::try_from(v).ok()))
 }

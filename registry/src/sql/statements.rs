@@ -91,6 +91,10 @@ pub(super) const GET_FACT: &str = "SELECT value FROM hub_facts WHERE key = $1";
 pub(super) const ADD_FACT: &str =
     "INSERT INTO hub_facts (key, value) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING";
 
+/// A fact, in place of the one that there is.
+pub(super) const REPLACE_FACT: &str = "INSERT INTO hub_facts (key, value) VALUES ($1, $2) \
+     ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+
 /// On PostgreSQL only: what cannot be, and the sentence about each that is found all the same.
 pub(super) const POSTGRES_CHECKS: [(&str, &str); 4] = [
     (
@@ -105,7 +109,8 @@ pub(super) const POSTGRES_CHECKS: [(&str, &str); 4] = [
          JOIN pg_collation c ON c.oid = a.attcollation \
          WHERE n.nspname = current_schema() AND c.collname <> 'C' AND a.attnum > 0 AND t.relkind = 'r' \
          AND t.relname IN ('hub_facts', 'agents', 'operations', 'tokens', 'spent_challenges', 'invites', \
-         'listings', 'listing_owners', 'providers') LIMIT $1",
+         'listings', 'listing_owners', 'providers', 'peers', 'peer_leases', 'peer_windows', 'peer_refusals', \
+         'peer_nonces', 'remote_histories', 'peer_evidence', 'peer_audit') LIMIT $1",
         "column {} is not sorted by bytes",
     ),
     (

@@ -5,10 +5,11 @@ use sqlx::Row;
 use sqlx::any::AnyRow;
 
 use super::listings::statements::AFTER_COPY;
-use crate::limits::COPY_PAGE_ROWS;
+use super::peers::statements::AFTER_COPY as AFTER_COPY_OF_WINDOWS;
+use crate::limits::{COPY_PAGE_LARGE_ROWS, COPY_PAGE_ROWS};
 
-/// A table, as a copy sees it. Two are not among them: `hub_facts` is about the database itself, and `listing_owners` is
-/// counted from the listings.
+/// A table, as a copy sees it. Three are not among them: `hub_facts` is about the database itself, `listing_owners` is counted
+/// from the listings, and `peer_leases` are turns of processes that end within seconds.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) name: &'static str,
@@ -20,6 +21,8 @@ pub(super) struct Table {
     renews: &'static str,
     /// Whether rows go in time, so that a copy must lose those that the original lost.
     pub(super) is_swept: bool,
+    /// Rows in one page.
+    pub(super) page_rows: usize,
     /// What is done when all of them are copied.
     pub(super) afterwards: &'static [&'static str],
 }
@@ -32,7 +35,7 @@ enum Kind {
 use Kind::{Number, Text};
 
 /// In an order in which no row refers to a later one.
-pub(super) const TABLES: [Table; 8] = [
+pub(super) const TABLES: [Table; 16] = [
     Table {
         name: "invites",
         columns: &[
@@ -48,6 +51,7 @@ pub(super) const TABLES: [Table; 8] = [
         keys: 1,
         renews: "UPDATE SET uses_left = excluded.uses_left, revoked_at_ms = excluded.revoked_at_ms",
         is_swept: false,
+        page_rows: COPY_PAGE_ROWS,
         afterwards: &[],
     },
     Table {
@@ -71,6 +75,7 @@ pub(super) const TABLES: [Table; 8] = [
                  mailbox_bytes = excluded.mailbox_bytes, sender_messages = excluded.sender_messages \
                  WHERE agents.seq <= excluded.seq",
         is_swept: false,
+        page_rows: COPY_PAGE_ROWS,
         afterwards: &[],
     },
     Table {
@@ -84,6 +89,7 @@ pub(super) const TABLES: [Table; 8] = [
         keys: 2,
         renews: "NOTHING",
         is_swept: false,
+        page_rows: COPY_PAGE_ROWS,
         afterwards: &[],
     },
     Table {
@@ -98,6 +104,7 @@ pub(super) const TABLES: [Table; 8] = [
         keys: 1,
         renews: "NOTHING",
         is_swept: true,
+        page_rows: COPY_PAGE_ROWS,
         afterwards: &[],
     },
     Table {
@@ -106,6 +113,7 @@ pub(super) const TABLES: [Table; 8] = [
         keys: 1,
         renews: "NOTHING",
         is_swept: true,
+        page_rows: COPY_PAGE_ROWS,
         afterwards: &[],
     },
     Table {
@@ -122,6 +130,7 @@ pub(super) const TABLES: [Table; 8] = [
         keys: 1,
         renews: "UPDATE SET revoked_at_ms = excluded.revoked_at_ms, last_used_at_ms = excluded.last_used_at_ms",
         is_swept: false,
+        page_rows: COPY_PAGE_ROWS,
         afterwards: &[],
     },
     Table {
@@ -136,6 +145,7 @@ pub(super) const TABLES: [Table; 8] = [
         renews: "UPDATE SET change_seq = excluded.change_seq, number = excluded.number, \
                  forgotten_seq = excluded.forgotten_seq WHERE listing_log.change_seq <= excluded.change_seq",
         is_swept: false,
+        page_rows: COPY_PAGE_ROWS,
         afterwards: &[],
     },
     Table {
@@ -162,7 +172,130 @@ pub(super) const TABLES: [Table; 8] = [
                  expires_at_ms = excluded.expires_at_ms, json = excluded.json \
                  WHERE listings.change_seq <= excluded.change_seq",
         is_swept: false,
+        page_rows: COPY_PAGE_ROWS,
         afterwards: &AFTER_COPY,
+    },
+    Table {
+        name: "peers",
+        columns: &[
+            ("domain", Text),
+            ("pinned", Text),
+            ("document", Text),
+            ("fresh_until_ms", Number),
+            ("frozen_code", Text),
+            ("frozen_kid", Text),
+            ("frozen_since_ms", Number),
+            ("stance", Text),
+            ("items_per_sec", Number),
+            ("bytes_per_sec", Number),
+            ("queue_items", Number),
+            ("first_seen_ms", Number),
+            ("last_in_ms", Number),
+            ("last_out_ms", Number),
+            ("good_items", Number),
+        ],
+        keys: 1,
+        renews: "NOTHING",
+        is_swept: true,
+        page_rows: COPY_PAGE_LARGE_ROWS,
+        afterwards: &[],
+    },
+    Table {
+        name: "peer_windows",
+        columns: &[
+            ("peer", Text),
+            ("epoch", Text),
+            ("number", Number),
+            ("floor", Number),
+            ("above", Text),
+        ],
+        keys: 2,
+        renews: // A window never goes back.
+        "UPDATE SET number = excluded.number, floor = excluded.floor, above = excluded.above \
+                 WHERE peer_windows.floor <= excluded.floor",
+        is_swept: false,
+        page_rows: COPY_PAGE_ROWS,
+        afterwards: &AFTER_COPY_OF_WINDOWS,
+    },
+    Table {
+        name: "peer_refusals",
+        columns: &[
+            ("peer", Text),
+            ("epoch", Text),
+            ("peer_seq", Number),
+            ("code", Text),
+        ],
+        keys: 3,
+        renews: "NOTHING",
+        is_swept: true,
+        page_rows: COPY_PAGE_ROWS,
+        afterwards: &[],
+    },
+    Table {
+        name: "peer_nonces",
+        columns: &[("hash", Text), ("expires_at_ms", Number)],
+        keys: 1,
+        renews: "NOTHING",
+        is_swept: true,
+        page_rows: COPY_PAGE_ROWS,
+        afterwards: &[],
+    },
+    Table {
+        name: "remote_histories",
+        columns: &[
+            ("did", Text),
+            ("length", Number),
+            ("fetched_at_ms", Number),
+            ("operations", Text),
+        ],
+        keys: 1,
+        renews: "NOTHING",
+        is_swept: true,
+        page_rows: COPY_PAGE_LARGE_ROWS,
+        afterwards: &[],
+    },
+    Table {
+        name: "peer_log",
+        columns: &[("id", Number), ("evidence", Number), ("audit", Number)],
+        keys: 1,
+        renews: "UPDATE SET evidence = excluded.evidence, audit = excluded.audit \
+                 WHERE peer_log.evidence <= excluded.evidence AND peer_log.audit <= excluded.audit",
+        is_swept: false,
+        page_rows: COPY_PAGE_ROWS,
+        afterwards: &[],
+    },
+    Table {
+        name: "peer_evidence",
+        columns: &[
+            ("number", Number),
+            ("peer", Text),
+            ("hash", Text),
+            ("code", Text),
+            ("subject", Text),
+            ("objects", Text),
+            ("at_ms", Number),
+        ],
+        keys: 1,
+        renews: "NOTHING",
+        is_swept: false,
+        page_rows: COPY_PAGE_LARGE_ROWS,
+        afterwards: &[],
+    },
+    Table {
+        name: "peer_audit",
+        columns: &[
+            ("number", Number),
+            ("peer", Text),
+            ("actor", Text),
+            ("action", Text),
+            ("detail", Text),
+            ("at_ms", Number),
+        ],
+        keys: 1,
+        renews: "NOTHING",
+        is_swept: true,
+        page_rows: COPY_PAGE_ROWS,
+        afterwards: &[],
     },
 ];
 
@@ -202,7 +335,8 @@ impl Table {
         let (columns, table, keys) = (self.names().join(", "), self.name, self.key_names());
         let after = placeholders(0, self.keys);
         format!(
-            "SELECT {columns} FROM {table} WHERE ({keys}) > ({after}) ORDER BY {keys} LIMIT {COPY_PAGE_ROWS}"
+            "SELECT {columns} FROM {table} WHERE ({keys}) > ({after}) ORDER BY {keys} LIMIT {}",
+            self.page_rows
         )
     }
 
@@ -285,7 +419,7 @@ mod tests {
             .expect("opened");
         let mut conn = store.target.connect(Role::Checker).await.expect("connected");
         let columns = "SELECT m.name || '.' || c.name FROM sqlite_master m, pragma_table_info(m.name) c \
-                       WHERE m.type = 'table' AND m.name NOT IN ('hub_facts', 'listing_owners', '_sqlx_migrations')";
+                       WHERE m.type = 'table' AND m.name NOT IN ('hub_facts', 'listing_owners', 'peer_leases', '_sqlx_migrations')";
         let rows = sqlx::query(columns).fetch_all(&mut conn).await.expect("read");
         let there: BTreeSet<String> = rows.iter().map(|row| row.get(0)).collect();
         let copied = TABLES.iter().flat_map(|table| {

@@ -69,10 +69,10 @@ impl Broken {
     }
 }
 
-/// Puts changes of listings behind all others, which they have nothing to do with: what every process needs is taken last
-/// and held for the shortest time. Puts changes that touch one agent only, and stand together, in the order of the agents' names;
-/// those of one agent stay in theirs. So no outcome changes, and batches of several processes that
-/// want the same names take their locks in the same order.
+/// Puts changes that take the log of listings, or of peers, behind all others, which they have nothing to do with: what every
+/// process needs is taken last and held for the shortest time. Puts changes that touch the rows of one agent or peer only,
+/// and stand together, in the order of these; those of one stay in theirs. So no outcome changes, and batches of several
+/// processes that want the same rows take their locks in the same order.
 pub(super) fn take_turns(batch: &mut [Box<dyn Job>]) {
     batch.sort_by_key(|job| job.takes_the_log());
     for run in batch.chunk_by_mut(|one, next| one.subject().is_some() && next.subject().is_some()) {

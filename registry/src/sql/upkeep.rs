@@ -9,7 +9,7 @@ use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
 use super::SqlStore;
 use super::dialect::{Dialect, Role};
 use super::writer::{Write, unavailable};
-use super::{listings, statements};
+use super::{listings, peers, statements};
 use crate::agent::Agent;
 use crate::directory::Directory;
 use crate::error::StoreError;
@@ -85,8 +85,13 @@ impl SqlStore {
             Dialect::Postgres(_) => check_postgres(&mut conn).await,
         };
         let mut problems = problems.map_err(unavailable)?;
-        let found = find(&mut conn, &listings::statements::CHECKS).await;
-        problems.extend(found.map_err(unavailable)?);
+        for checks in [
+            listings::statements::CHECKS.as_slice(),
+            peers::statements::CHECKS.as_slice(),
+        ] {
+            let found = find(&mut conn, checks).await;
+            problems.extend(found.map_err(unavailable)?);
+        }
         problems.truncate(INTEGRITY_PROBLEMS_MAX);
         conn.close().await.map_err(unavailable)?;
         Ok(problems)

@@ -14,7 +14,6 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aip_protocol::name::Name;
 use async_trait::async_trait;
 use sqlx::{AnyConnection, Connection};
 use tokio::sync::{mpsc, oneshot};
@@ -40,15 +39,33 @@ pub(super) trait Write: Send + Sync + 'static {
     /// Runs the statements. May be called again on a fresh transaction.
     fn apply(&self, conn: &mut AnyConnection) -> impl Future<Output = sqlx::Result<Self::Outcome>> + Send;
 
-    /// The agent whose rows it touches, if it touches no others.
-    fn subject(&self) -> Option<&Name> {
+    /// Whose rows it touches, if it touches no others.
+    fn subject(&self) -> Option<Subject<'_>> {
         None
     }
 
-    /// Whether it takes the log of listings, for which every other process may wait until the commit.
+    /// Whether it takes a row that every other process may wait for until the commit: that of the log of listings, or of
+    /// the logs about peers.
     fn takes_the_log(&self) -> bool {
         false
     }
+}
+
+/// Whose rows a change touches. Their order is the one in which every process takes its locks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Subject<'a> {
+    /// An agent, by name.
+    Agent(&'a str),
+    /// A nonce of a peer, by its hash.
+    Nonce(&'a str),
+    /// What came from a peer, by the peer and the hash of its epoch.
+    Window(&'a str, &'a str),
+    /// A peer itself, by domain.
+    Peer(&'a str),
+    /// The turn of sending to a peer, by domain.
+    Lease(&'a str),
+    /// The history of an agent elsewhere, by DID.
+    History(&'a str),
 }
 
 /// A change that waits for its turn, without its type.
@@ -56,7 +73,7 @@ pub(super) trait Write: Send + Sync + 'static {
 pub(super) trait Job: Any + Send {
     async fn run(&mut self, conn: &mut AnyConnection) -> sqlx::Result<()>;
     fn answer(self: Box<Self>, end: Result<(), StoreError>);
-    fn subject(&self) -> Option<&Name>;
+    fn subject(&self) -> Option<Subject<'_>>;
     fn takes_the_log(&self) -> bool;
 }
 
@@ -80,7 +97,7 @@ impl<W: Write> Job for Pending<W> {
         drop(caller.send(end.and_then(|()| outcome.ok_or_else(none))));
     }
 
-    fn subject(&self) -> Option<&Name> {
+    fn subject(&self) -> Option<Subject<'_>> {
         self.write.subject()
     }
 

@@ -12,7 +12,7 @@ use sqlx::{AnyConnection, AssertSqlSafe, Row};
 use super::dialect::Dialect;
 use super::rows::{standing_text, to_i64};
 use super::statements;
-use super::writer::Write;
+use super::writer::{Subject, Write};
 use crate::directory::{AgentChange, AppendOutcome, CreateOutcome, NewAgent, NextOperation, StoredOperation};
 use crate::grants::{InviteGrant, InviteId, TokenGrant, TokenOutcome};
 use crate::limits::TOKENS_PER_AGENT_MAX;
@@ -21,8 +21,10 @@ use crate::secret::SecretHash;
 impl Write for NewAgent {
     type Outcome = CreateOutcome;
 
-    fn subject(&self) -> Option<&Name> {
-        self.invite.is_none().then_some(&self.name)
+    fn subject(&self) -> Option<Subject<'_>> {
+        self.invite
+            .is_none()
+            .then_some(Subject::Agent(self.name.as_str()))
     }
 
     async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<CreateOutcome> {
@@ -104,8 +106,8 @@ async fn add_first_operations(conn: &mut AnyConnection, agents: &[&NewAgent]) ->
 impl Write for NextOperation {
     type Outcome = AppendOutcome;
 
-    fn subject(&self) -> Option<&Name> {
-        Some(&self.name)
+    fn subject(&self) -> Option<Subject<'_>> {
+        Some(Subject::Agent(self.name.as_str()))
     }
 
     async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<AppendOutcome> {
@@ -156,8 +158,8 @@ pub(super) struct Update {
 impl Write for Update {
     type Outcome = bool;
 
-    fn subject(&self) -> Option<&Name> {
-        Some(&self.name)
+    fn subject(&self) -> Option<Subject<'_>> {
+        Some(Subject::Agent(self.name.as_str()))
     }
 
     async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<bool> {

@@ -10,11 +10,10 @@ use sqlx::{Any, AnyConnection, AssertSqlSafe, Row};
 
 use super::rows::{flags_text, stored_listing};
 use super::statements;
-use crate::error::StoreError;
 use crate::limits::{LISTINGS_PER_STATEMENT_MAX, LISTINGS_PER_TRANSACTION_MAX};
 use crate::listings::{Holding, Ledger, LogState, NewListing, Origin, Put, StoredListing, listing_id};
 use crate::sql::dialect::Dialect;
-use crate::sql::rows::{count, to_i64};
+use crate::sql::rows::{broken, count, to_i64};
 use crate::sql::writer::Write;
 
 /// Versions of listings, to be judged and stored.
@@ -171,11 +170,6 @@ fn bind<'q>(
         .bind(listing.stored_at.unix_millis())
         .bind(listing.expires_at.map(Timestamp::unix_millis))
         .bind(json.to_owned()))
-}
-
-/// A row that cannot be read.
-fn broken(error: StoreError) -> sqlx::Error {
-    sqlx::Error::Decode(Box::new(error))
 }
 
 /// Gives a page of an agent's listings new places in the log, and makes them tombstones if they are removed. Says how many
