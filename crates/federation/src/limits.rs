@@ -41,3 +41,63 @@ pub const AUDIT_LINES_MAX: u64 = 1_000;
 
 /// Pieces of evidence that are kept of one peer.
 pub const EVIDENCE_PER_PEER_MAX: u32 = 100;
+
+/// How long a discovery document is good whose hub does not say, and the bounds of what it may say. With
+/// [`DISCOVERY_STALE`] the longest makes the day of spec §8.
+pub const DISCOVERY_FRESH_DEFAULT: Duration = Duration::from_hours(1);
+/// Shortest time that a document is good, `no-store` or not: a hub is not hammered.
+pub const DISCOVERY_FRESH_MIN: Duration = Duration::from_mins(1);
+/// Longest time that a document is good.
+pub const DISCOVERY_FRESH_MAX: Duration = Duration::from_hours(23);
+/// How long a document is used beyond that while its domain cannot be reached.
+pub const DISCOVERY_STALE: Duration = Duration::from_hours(1);
+
+/// How long a peer is held in memory without a look into the store: how soon an operator's decision is seen by a process that
+/// it was not made in.
+pub const PEER_RECHECK: Duration = Duration::from_secs(5);
+/// How long a domain that has no hub, or shows nonsense, is not asked again (spec §8).
+pub const PEER_NEGATIVE: Duration = Duration::from_mins(1);
+/// Pause before a domain that could not be reached is asked again: at least this, at most [`PEER_TRANSIENT_MAX`], at random.
+pub const PEER_TRANSIENT_MIN: Duration = Duration::from_secs(2);
+/// See [`PEER_TRANSIENT_MIN`].
+pub const PEER_TRANSIENT_MAX: Duration = Duration::from_secs(4);
+/// Peers held in memory.
+pub const PEERS_IN_MEMORY_MAX: u64 = 4_096;
+/// What nobody asks for leaves the memory after this long.
+pub const IDLE_IN_MEMORY: Duration = Duration::from_mins(10);
+
+/// Time between two look-ups of the same thing that pass every cache.
+pub const FRESH_LOOKS_EVERY: Duration = Duration::from_secs(5);
+/// Look-ups under way, of peers and of remote identities each.
+pub const FLIGHTS_MAX: usize = 256;
+/// Those at one domain.
+pub const FLIGHTS_PER_DOMAIN_MAX: usize = 32;
+
+/// How long a remote identity is given without asking its hub.
+pub const IDENTITY_FRESH: Duration = Duration::from_mins(1);
+/// How long what was verified is used while its hub cannot be reached.
+pub const IDENTITY_STALE: Duration = Duration::from_hours(1);
+/// How long it is believed that an agent does not exist, or has no sound history (spec §8: at most 60 s).
+pub const IDENTITY_NEGATIVE: Duration = Duration::from_secs(30);
+/// How long a failure to reach a hub stands for all its agents' look-ups.
+pub const IDENTITY_TRANSIENT: Duration = Duration::from_secs(1);
+/// A history that did not change is written anew after this long, so that the store knows how new it is.
+pub const IDENTITY_REWRITE: Duration = Duration::from_mins(10);
+/// Bytes of remote identities held in memory, as an estimate.
+pub const IDENTITIES_IN_MEMORY_BYTES: u64 = 16 * 1024 * 1024;
+/// Operations of a remote history; a hub of ours lets in half of that.
+pub const HISTORY_OPERATIONS_MAX: usize = 2_048;
+/// Bytes of a remote history on the wire, all pages together; a hub of ours lets in half of that.
+pub const HISTORY_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Pages of a remote history.
+pub const HISTORY_PAGES_MAX: usize = 64;
+/// Operations that we ask for in one page.
+pub const HISTORY_PAGE_OPERATIONS: usize = 100;
+/// Longest time for all pages of a history.
+pub const HISTORY_TIMEOUT: Duration = Duration::from_secs(15);
+/// Bytes of a cursor that a hub gives us.
+pub const CURSOR_BYTES_MAX: usize = 512;
+/// A history with more operations is replayed on a thread of its own.
+pub const LONG_HISTORY_OPERATIONS: usize = 16;
+/// Those that are replayed at the same time: each occupies a core.
+pub const LONG_REPLAYS_MAX: usize = 1;
