@@ -4,8 +4,18 @@
 //! called through it and nowhere else, so that the guard against requests into the operator's own network is one place to
 //! read and to test. [`peers`] says what is known and decided about other hubs, [`outbox`] where mail for them waits.
 
+pub mod directory;
 pub mod egress;
+mod flights;
+pub mod identities;
 pub mod inbound;
 pub mod limits;
 pub mod outbox;
 pub mod peers;
+#[cfg(any(test, feature = "testsuite"))]
+#[expect(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "what a test builds wrongly fails the test"
+)]
+pub mod testsuite;
