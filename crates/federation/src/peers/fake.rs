@@ -168,10 +168,10 @@ fn apply(record: &mut PeerRecord, change: PeerChange, now: Timestamp) {
         PeerChange::Stance(stance) => record.stance = stance,
         PeerChange::Limits(limits) => record.limits = limits,
         PeerChange::CameIn { good_items } => {
-            record.last_in = Some(now);
+            record.last_in = record.last_in.max(Some(now));
             record.good_items += good_items;
         }
-        PeerChange::WentOut => record.last_out = Some(now),
+        PeerChange::WentOut => record.last_out = record.last_out.max(Some(now)),
     }
 }
 
@@ -240,7 +240,9 @@ impl PeerStore for FakeStore {
             .get(domain)
             .is_some_and(|(other, end)| other != holder && *end > kept_time(now));
         if !is_taken {
-            let lease = (holder.to_owned(), kept_time(until));
+            let own = kept.leases.get(domain).filter(|(other, _)| other == holder);
+            let until = own.map_or(kept_time(until), |(_, end)| kept_time(until).max(*end));
+            let lease = (holder.to_owned(), until);
             kept.leases.insert(domain.clone(), lease);
         }
         Ok(!is_taken)
@@ -321,7 +323,12 @@ impl HistoryStore for FakeStore {
             fetched_at: kept_time(history.fetched_at),
             ..history.clone()
         };
-        self.write()?.histories.insert(history.did.clone(), history);
+        let mut kept = self.write()?;
+        let age = |history: &KnownHistory| (history.operations.len(), history.fetched_at);
+        let known = kept.histories.get(&history.did);
+        if known.is_none_or(|known| age(known) <= age(&history)) {
+            kept.histories.insert(history.did.clone(), history);
+        }
         Ok(())
     }
 
