@@ -202,3 +202,6 @@ impl EgressError {
         }
     }
 }
+
+#[cfg(test)]
+mod hostile;

@@ -22,6 +22,16 @@ pub const ADDRESSES_MAX: usize = 64;
 /// interrupted, so this bounds the threads that slow name servers can hold.
 pub const LOOKUPS_MAX: usize = 32;
 
+/// How long a connection to another hub stays open without a request. Shorter than what servers commonly wait (5 s and more),
+/// so that it is this side that closes it.
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// Connections to one hub that stay open without a request: as many as there are batches in flight.
+pub const IDLE_CONNECTIONS_PER_HOST_MAX: usize = 4;
+
+/// Hubs to which connections stay open at the same time; the others get a connection for each request.
+pub const IDLE_HOSTS_MAX: usize = 256;
+
 /// Entries in one page of what is kept of peers.
 pub const PEERS_PAGE_MAX: u32 = 500;
 

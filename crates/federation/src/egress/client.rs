@@ -1,5 +1,7 @@
 //! The guarded client on reqwest.
 
+mod kept;
+
 use std::error::Error;
 use std::sync::Arc;
 
@@ -7,9 +9,12 @@ use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use reqwest::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use rustls::crypto::{CryptoProvider, ring};
+use tokio::time::Instant;
 
+use self::kept::KeptHosts;
 use super::resolver::GuardedResolver;
 use super::{Answer, EgressError, Exchange, Limits, Method, Outbound, Policy, Request, Resolve, Response};
+use crate::limits::{IDLE_CONNECTIONS_PER_HOST_MAX, IDLE_TIMEOUT};
 
 /// What we call ourselves to strangers.
 const USER_AGENT: &str = concat!("aip-hub/", env!("CARGO_PKG_VERSION"));
@@ -17,7 +22,11 @@ const USER_AGENT: &str = concat!("aip-hub/", env!("CARGO_PKG_VERSION"));
 /// The HTTP client for addresses that a stranger can choose. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct GuardedClient {
+    /// Keeps no connection: for endpoints, and for hubs beyond those that may keep some.
     http: reqwest::Client,
+    /// Keeps a few for a moment: for hubs, which come again soon.
+    hubs: reqwest::Client,
+    kept: Arc<KeptHosts>,
     policy: Arc<Policy>,
 }
 
@@ -35,17 +44,21 @@ impl GuardedClient {
             resolver,
             policy: Arc::clone(&policy),
         });
-        let http = builder(&guard).build().or_else(|error| {
-            tracing::error!(
-                error = %chain(&error),
-                "No certificate authorities were found on this machine, so no https endpoint can \
-                 be called; install the package ca-certificates",
-            );
-            builder(&guard).tls_certs_only([]).build()
-        });
-        match http {
-            Ok(http) => Ok(Self { http, policy }),
-            Err(error) => Err(EgressError::Setup(error.into())),
+        Ok(Self {
+            http: build(|| builder(&guard))?,
+            hubs: build(|| keeping(builder(&guard)))?,
+            kept: Arc::default(),
+            policy,
+        })
+    }
+
+    /// The client for a request to another hub.
+    fn hub_client(&self, url: &reqwest::Url, limits: Limits) -> &reqwest::Client {
+        let now = Instant::now();
+        if self.kept.keep(url, now, now + limits.timeout) {
+            &self.hubs
+        } else {
+            &self.http
         }
     }
 }
@@ -75,9 +88,10 @@ impl Outbound for GuardedClient {
 impl Exchange for GuardedClient {
     async fn exchange(&self, request: Request, limits: Limits) -> Result<Response, EgressError> {
         let url = self.policy.check_url(&request.url)?;
+        let http = self.hub_client(&url, limits);
         let started = match request.method {
-            Method::Get => self.http.get(url),
-            Method::Post => self.http.post(url).body(request.body),
+            Method::Get => http.get(url),
+            Method::Post => http.post(url).body(request.body),
         };
         let started = request
             .headers
@@ -102,6 +116,26 @@ impl Exchange for GuardedClient {
             body: body.freeze(),
         })
     }
+}
+
+fn build(builder: impl Fn() -> reqwest::ClientBuilder) -> Result<reqwest::Client, EgressError> {
+    let built = builder().build().or_else(|error| {
+        tracing::error!(
+            error = %chain(&error),
+            "No certificate authorities were found on this machine, so no https endpoint can \
+             be called; install the package ca-certificates",
+        );
+        builder().tls_certs_only([]).build()
+    });
+    built.map_err(|error| EgressError::Setup(error.into()))
+}
+
+/// With connections that stay open for a moment. One was checked when it was made, and leads where it led then. A request
+/// that meets a connection in the act of closing fails, unless nothing of it was sent: then it takes another connection.
+fn keeping(builder: reqwest::ClientBuilder) -> reqwest::ClientBuilder {
+    builder
+        .pool_max_idle_per_host(IDLE_CONNECTIONS_PER_HOST_MAX)
+        .pool_idle_timeout(IDLE_TIMEOUT)
 }
 
 fn builder(guard: &Arc<GuardedResolver>) -> reqwest::ClientBuilder {

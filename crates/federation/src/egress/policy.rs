@@ -101,67 +101,6 @@ mod tests {
     }
 
     #[test]
-    fn row_58_urls_that_lead_inside_are_refused_before_anything_is_sent() {
-        let strict = Policy::default();
-        for url in [
-            "https://127.0.0.1/",
-            "https://127.1/",
-            "https://2130706433/",
-            "https://0x7f.1/",
-            "https://0x7f000001/",
-            "https://0177.0.0.1/",
-            "https://017700000001/",
-            "https://127.0.0.1./",
-            "https://%31%32%37.0.0.1/",
-            "https://１２７.０.０.１/",
-            "https://0/",
-            "https://0.0.0.0:443/",
-            "https://169.254.169.254/latest/meta-data/",
-            "https://10.0.0.1:8443/",
-            "https://100.64.0.1/",
-            "https://[::]/",
-            "https://[::1]/",
-            "https://[::ffff:127.0.0.1]/",
-            "https://[::ffff:7f00:1]/",
-            "https://[::127.0.0.1]/",
-            "https://[64:ff9b::7f00:1]/",
-            "https://[2002:7f00:1::]/",
-            "https://[fd00::1]/",
-            "https://[fe80::1]/",
-        ] {
-            assert_eq!(kind(&strict, url), "address_refused", "{url}");
-        }
-    }
-
-    #[test]
-    fn other_schemes_userinfo_and_nonsense_are_refused() {
-        let strict = Policy::default();
-        for (url, expected) in [
-            ("http://example.org/", "scheme_refused"),
-            ("ftp://example.org/", "scheme_refused"),
-            ("file:///etc/passwd", "scheme_refused"),
-            ("gopher://example.org/", "scheme_refused"),
-            ("unix:/run/docker.sock", "scheme_refused"),
-            ("data:text/plain,x", "scheme_refused"),
-            ("https://user@example.org/", "userinfo_refused"),
-            ("https://user:pass@example.org/", "userinfo_refused"),
-            ("https://:pass@example.org/", "userinfo_refused"),
-            ("https://example.org@127.0.0.1/", "userinfo_refused"),
-            ("", "url_invalid"),
-            ("/relative", "url_invalid"),
-            ("https://", "url_invalid"),
-            ("https://[::1", "url_invalid"),
-            ("https://1.2.3.256/", "url_invalid"),
-            ("https://exa mple.org/", "url_invalid"),
-            ("https://example.org:99999/", "url_invalid"),
-        ] {
-            assert_eq!(kind(&strict, url), expected, "{url}");
-        }
-        let long = format!("https://example.org/{}", "a".repeat(URL_BYTES_MAX));
-        assert_eq!(kind(&strict, &long), "url_invalid");
-    }
-
-    #[test]
     fn ordinary_urls_are_allowed_on_any_port() {
         let strict = Policy::default();
         for url in [

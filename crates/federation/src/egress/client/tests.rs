@@ -1,5 +1,7 @@
 //! The guarded client against real sockets on this machine, with an injected resolver.
 
+mod exchange;
+
 use std::collections::VecDeque;
 use std::io::{self, Read as _};
 use std::net::{IpAddr, SocketAddr};
