@@ -4,6 +4,10 @@
 //! called through it and nowhere else, so that the guard against requests into the operator's own network is one place to
 //! read and to test. [`peers`] says what is known and decided about other hubs, [`outbox`] where mail for them waits.
 
+pub mod backfill;
+pub mod breaker;
+mod budgets;
+pub mod delivery;
 pub mod directory;
 pub mod egress;
 mod flights;
@@ -12,6 +16,9 @@ pub mod inbound;
 pub mod limits;
 pub mod outbox;
 pub mod peers;
+pub mod policy;
+pub mod schedule;
+pub mod signing;
 #[cfg(any(test, feature = "testsuite"))]
 #[expect(
     clippy::unwrap_used,

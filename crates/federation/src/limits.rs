@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::budgets::Rate;
+
 /// Largest answer body that is read, in bytes (spec §8). A longer one is a failure.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
@@ -51,6 +53,100 @@ pub const AUDIT_LINES_MAX: u64 = 1_000;
 
 /// Pieces of evidence that are kept of one peer.
 pub const EVIDENCE_PER_PEER_MAX: u32 = 100;
+
+/// Bytes of one push to a peer (spec §8).
+pub const BATCH_BYTES_MAX: usize = aip_protocol::limits::BATCH_BYTES_MAX;
+
+/// Bytes of envelopes in one push to a peer that has not answered lately, unless a single envelope is longer.
+pub const PROBE_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes that such a push holds in memory at most: one envelope of the largest size, and what is around it.
+pub const BATCH_BYTES_HELD_MAX: usize = aip_protocol::limits::ENVELOPE_BYTES_MAX + 8 * 1024;
+
+/// Pushes on their way at the same time, to all peers.
+pub const PUSHES_MAX: usize = 256;
+
+/// Pushes on their way to one peer (spec §8).
+pub const PUSHES_PER_PEER_MAX: usize = 4;
+
+/// Bytes of bodies on their way at the same time.
+pub const PUSHES_BYTES_MAX: usize = 96 * 1024 * 1024;
+
+/// Longest time for one push. A peer may have to look up the senders of a whole batch.
+pub const PUSH_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Peers with mail that are looked after at the same time by one process; those above it wait for the next look through all
+/// outboxes.
+pub const HOT_PEERS_MAX: usize = 65_536;
+
+/// Messages of one peer that were looked at and wait, for a retry or for an earlier one of their pair.
+pub const WAITING_MAX: usize = 4_096;
+
+/// Pages of an outbox that one attempt looks at.
+pub const PAGES_PER_ATTEMPT: u32 = 8;
+
+/// The most to wait after a first failure (spec §8).
+pub const BACKOFF_FIRST: Duration = Duration::from_secs(2);
+
+/// The most to wait after any failure, and the longest `Retry-After` that is honoured (spec §8).
+pub const BACKOFF_MAX: Duration = Duration::from_secs(3_600);
+
+/// Failures in a row that open a breaker (spec §8).
+pub const BREAKER_FAILURES: u32 = 5;
+
+/// Attempts of which half failed, which opens a breaker (spec §8).
+pub const BREAKER_ATTEMPTS: usize = 20;
+
+/// The time within which those attempts were made (spec §8).
+pub const BREAKER_WITHIN: Duration = Duration::from_secs(30);
+
+/// From a breaker's opening to its first probe.
+pub const BREAKER_PAUSE_FIRST: Duration = Duration::from_secs(60);
+
+/// The longest time between two probes.
+pub const BREAKER_PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
+
+/// A peer that talks to us is tried again for that at most this often.
+pub const PROBE_EVERY: Duration = Duration::from_secs(10);
+
+/// The pause after this hub's own stores failed.
+pub const OWN_FAILURE_PAUSE: Duration = Duration::from_secs(2);
+
+/// How long a peer's lease is taken for.
+pub const LEASE: Duration = Duration::from_secs(10);
+
+/// A lease with less than this left is lengthened before the next batch.
+pub const LEASE_RENEW: Duration = Duration::from_secs(5);
+
+/// How long a lease is kept after the outbox ran empty.
+pub const LINGER: Duration = Duration::from_secs(5);
+
+/// How often an empty outbox is looked at while its lease is kept.
+pub const LINGER_POLL: Duration = Duration::from_millis(250);
+
+/// How often the outboxes of all known peers are looked through.
+pub const SWEEP_EVERY: Duration = Duration::from_secs(30);
+
+/// The pause between two pages of such a look.
+pub const SWEEP_PAGE_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long requests on their way are waited for when the process ends.
+pub const STOP_GRACE: Duration = Duration::from_secs(5);
+
+/// Peers that were dead for so long are forgotten.
+pub const FORGET_AFTER: Duration = Duration::from_secs(30 * 86_400);
+
+/// How often it is looked for such peers.
+pub const FORGET_EVERY: Duration = Duration::from_secs(3_600);
+
+/// How often it is noted of a busy peer that it answered.
+pub const NOTE_ANSWER_EVERY: Duration = Duration::from_secs(60);
+
+/// Peers in one view of all peers with mail.
+pub const VIEWS_MAX: usize = 500;
+
+/// Longest code that is taken over from a peer, in bytes.
+pub const PEER_CODE_BYTES_MAX: usize = 64;
 
 /// How long a discovery document is good whose hub does not say, and the bounds of what it may say. With
 /// [`DISCOVERY_STALE`] the longest makes the day of spec §8.
@@ -111,3 +207,128 @@ pub const CURSOR_BYTES_MAX: usize = 512;
 pub const LONG_HISTORY_OPERATIONS: usize = 16;
 /// Those that are replayed at the same time: each occupies a core.
 pub const LONG_REPLAYS_MAX: usize = 1;
+
+/// Requests that were not authentic, from one network. A hub that is set up wrongly makes some; a flood ends here, before any
+/// signature is checked.
+pub const FAILURES: Rate = Rate::per_sec(5, 60);
+
+/// Networks whose failures are counted apart; the rest shares one count.
+pub const ADDRESSES_TRACKED_MAX: usize = 10_000;
+
+/// Look-ups of domains that were never met, for requests from one network.
+pub const LOOKUPS_PER_NETWORK: Rate = Rate::per_sec(2, 20);
+
+/// Look-ups of domains that were never met, for all requests: a flood of invented domains makes no more outgoing requests.
+pub const LOOKUPS_ALL: Rate = Rate::per_sec(10, 50);
+
+/// Requests of hubs of which this process has verified nothing yet, all together. After a restart that is everybody.
+pub const STRANGERS: Rate = Rate::per_sec(200, 1_000);
+
+/// Requests in the name of a peer from other addresses than it came from before. A peer that moves needs a few.
+pub const CLAIMS: Rate = Rate::per_sec(10, 40);
+
+/// Requests of one peer.
+pub const REQUESTS: Rate = Rate::per_sec(100, 400);
+
+/// New epochs of one peer. An epoch is a window in the store, and a peer's old items are forgotten with its old epochs, so
+/// there may not be any number of them; a restored store is one, a day of tests some dozens.
+pub const EPOCHS: Rate = Rate::one_in(900, 128);
+
+/// Requests of strangers that are worked on, or whose bodies are read, at once.
+pub const STRANGERS_AT_ONCE: usize = 32;
+
+/// Requests of known peers at once, each of which may hold a body of 1 MiB.
+pub const KNOWN_AT_ONCE: usize = 128;
+
+/// Requests of one peer at once: its four batches in flight (spec §8), and the same again for their retries and for backfill.
+pub const PER_PEER_AT_ONCE: usize = 8;
+
+/// Peers whose budgets are kept in memory.
+pub const PEERS_TRACKED_MAX: usize = 20_000;
+
+/// A peer that was not heard of for so many seconds makes room for another.
+pub const PEER_IDLE_SECS: i64 = 600;
+
+/// Addresses of one peer that are remembered as its own.
+pub const PROVEN_ADDRESSES_MAX: usize = 8;
+
+/// For how many seconds an address counts as a peer's own after a verified request.
+pub const PROVEN_SECS: i64 = 3_600;
+
+/// Within how many seconds the distinct senders of a new peer are counted.
+pub const SENDERS_WINDOW_SECS: i64 = 900;
+
+/// When the mail of a sender above that number is to come again, in seconds.
+pub const SENDERS_RETRY_SECS: u64 = 300;
+
+/// Items a second of a peer that was never met: enough for people, not for a flood.
+pub const RAMP_ITEMS_PER_SEC: u64 = 10;
+
+/// Bytes a second of such a peer.
+pub const RAMP_BYTES_PER_SEC: u64 = 1024 * 1024;
+
+/// Distinct senders of such a peer, in a window of [`SENDERS_WINDOW_SECS`].
+pub const RAMP_SENDERS: usize = 100;
+
+/// The age that each stage of the ramp takes, in seconds. Six stages lead to the 500 items a second of the settings: a day and
+/// a half.
+pub const RAMP_STAGE_SECS: i64 = 6 * 3_600;
+
+/// Good items that the first stage takes; each further one takes twice as many more.
+pub const RAMP_GOOD_ITEMS: u64 = 100;
+
+/// Stages after which doubling ends.
+pub const RAMP_STAGES_MAX: u32 = 30;
+
+/// A burst of items lasts so many seconds of the rate, …
+pub const ITEMS_BURST_SECS: u64 = 10;
+
+/// … and holds at least the four batches that a peer has in flight.
+pub const ITEMS_BURST_MIN: u64 = 4 * aip_protocol::limits::BATCH_ITEMS_MAX as u64;
+
+/// A burst of bytes holds at least as much.
+pub const BYTES_BURST_MIN: u64 = 4 * BATCH_BYTES_MAX as u64;
+
+/// Messages that may wait for one peer.
+pub const QUEUE_ITEMS_MAX: u32 = 100_000;
+
+/// Bytes that may wait for one peer.
+pub const QUEUE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+/// Messages of one sender that may wait for one peer.
+pub const QUEUE_ITEMS_PER_SENDER_MAX: u32 = 1_000;
+
+/// Requests that wait for a turn to be verified, or are being verified. Above it peers are told to come again.
+pub const VERIFY_QUEUE_MAX: usize = 256;
+
+/// Look-ups of senders that one push makes at once.
+pub const SENDER_LOOKUPS_AT_ONCE: usize = 8;
+
+/// Longest nonce, in bytes.
+pub const NONCE_BYTES_MAX: usize = 128;
+
+/// Longest `Signature-Input`, in bytes.
+pub const SIGNATURE_INPUT_BYTES_MAX: usize = 4_096;
+
+/// Longest name of an epoch, in bytes.
+pub const EPOCH_BYTES_MAX: usize = 128;
+
+/// How often it is noted that a grown peer came in, in seconds. One that still grows is noted each time.
+pub const NOTE_CAME_IN_SECS: i64 = 60;
+
+/// When to come again after this hub could not do it, in seconds.
+pub const UNAVAILABLE_RETRY_SECS: u64 = 5;
+
+/// When an item too far above the window is to come again, in seconds.
+pub const WINDOW_RETRY_SECS: u64 = 10;
+
+/// Items settled above the contiguous part from where on an item below them that its recipient has no room for, or whose
+/// sender cannot be looked up, is refused instead of waited for: else one full mailbox would in the end hold up all mail of
+/// the peer.
+pub const ABOVE_PRESSURE: u64 = ABOVE_MAX / 2;
+
+/// Items of one page of backfill.
+pub const BACKFILL_ITEMS_MAX: usize = 256;
+
+/// Peers in a view of who hands in how much.
+pub const LOADS_MAX: usize = 100;

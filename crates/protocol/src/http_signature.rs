@@ -195,6 +195,12 @@ impl SignedRequest {
         self.keyid.split_once('#').map_or("", |(_, key)| key)
     }
 
+    /// When it was signed, by the peer's clock.
+    pub fn created(&self) -> Timestamp {
+        // Checked when it was read.
+        Timestamp::from_unix_secs(self.input.number("created").unwrap_or_default())
+    }
+
     /// Verifies with the peer's current keys; the caller has found them for
     /// [`SignedRequest::claimed_domain`], and checks the nonce afterwards.
     ///
