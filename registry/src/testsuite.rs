@@ -15,6 +15,10 @@ pub mod fixtures;
 pub mod grants;
 pub mod listing_log;
 pub mod listings;
+pub mod peer_bounds;
+pub mod peer_records;
+pub mod peer_windows;
+pub mod peers;
 pub mod providers;
 pub mod siblings;
 
@@ -61,6 +65,38 @@ macro_rules! stamp_contract {
                 }
             )*
         }
+    };
+}
+
+/// Stamps one `#[tokio::test]` for each function of the suites about peers, as [`stamp_contract`](crate::stamp_contract) does.
+#[macro_export]
+macro_rules! stamp_peers {
+    ($open:expr) => {
+        $crate::stamp_contract!(@suite peers, $open, [
+            a_peer_is_met_once, a_document_pins_keys, a_peer_is_frozen_until_it_is_repinned, operators_decide,
+            traffic_is_counted, many_count_at_once, peers_are_listed, only_the_dead_are_forgotten,
+            one_holds_the_turn, one_of_many_gets_the_turn,
+        ]);
+        $crate::stamp_contract!(@suite peer_windows, $open, [
+            a_window_begins_empty, items_are_settled_in_any_order, what_is_remembered_stays,
+            peers_and_epochs_are_apart, a_great_many_are_noted_and_known, what_never_comes_is_passed_over,
+            sixteen_note_what_overlaps, one_of_many_verdicts_stays, a_nonce_is_used_once,
+            nonces_stay_while_others_go, one_of_many_uses_a_nonce,
+        ]);
+        $crate::stamp_contract!(@suite peer_records, $open, [
+            a_history_is_kept, a_history_does_not_get_shorter, evidence_is_kept_once, the_audit_log_is_in_order,
+            who_follows_the_logs_misses_nothing,
+        ]);
+    };
+}
+
+/// The same for what bounds a store of peers that is to last.
+#[macro_export]
+macro_rules! stamp_peer_bounds {
+    ($open:expr) => {
+        $crate::stamp_contract!(@suite peer_bounds, $open, [
+            refusals_are_bounded, epochs_are_bounded, evidence_is_bounded, the_audit_log_is_bounded,
+        ]);
     };
 }
 

@@ -11,6 +11,8 @@ mod memory {
     }
 
     aip_registry::stamp_contract!(open());
+    aip_registry::stamp_peers!(open());
+    aip_registry::stamp_peer_bounds!(open());
 }
 
 mod sqlite {
@@ -27,6 +29,8 @@ mod sqlite {
     }
 
     aip_registry::stamp_contract!(open());
+    aip_registry::stamp_peers!(open());
+    aip_registry::stamp_peer_bounds!(open());
 }
 
 mod postgres {
@@ -42,4 +46,20 @@ mod postgres {
     }
 
     aip_registry::stamp_contract!(open());
+    aip_registry::stamp_peers!(open());
+    aip_registry::stamp_peer_bounds!(open());
+}
+
+/// The one that the federation room's own tests stand on.
+mod fake {
+    use std::future::{Ready, ready};
+    use std::sync::Arc;
+
+    use aip_federation::peers::fake::FakeStore;
+
+    fn open() -> Ready<(Arc<FakeStore>, ())> {
+        ready((Arc::new(FakeStore::new()), ()))
+    }
+
+    aip_registry::stamp_peers!(open());
 }

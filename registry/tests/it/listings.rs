@@ -150,7 +150,9 @@ async fn a_registry_without_listings_gets_them(place: Place) {
     place
         .damage(
             "DROP TABLE listings; DROP TABLE listing_owners; DROP TABLE listing_log; DROP TABLE providers; \
-             DELETE FROM _sqlx_migrations WHERE version > 1",
+             DROP TABLE peers; DROP TABLE peer_leases; DROP TABLE peer_windows; DROP TABLE peer_refusals; \
+             DROP TABLE peer_nonces; DROP TABLE remote_histories; DROP TABLE peer_log; DROP TABLE peer_evidence; \
+             DROP TABLE peer_audit; DELETE FROM _sqlx_migrations WHERE version > 1",
         )
         .await;
     let store = place.open().await;
