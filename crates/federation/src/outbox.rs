@@ -3,6 +3,9 @@
 //! A peer's outbox is a mailbox of the store whose owner is the peer: its places are the `peer_seq` of spec §8, its epoch
 //! is the one in our discovery document. The hub plugs the store in.
 
+#[cfg(any(test, feature = "testsuite"))]
+pub mod fake;
+
 use std::fmt::Debug;
 
 use aip_protocol::name::{Did, Domain};
