@@ -190,15 +190,20 @@ impl Stores {
     pub async fn backup(&self, to: &Path, now: Timestamp) -> Result<Manifest, BackupError> {
         let target = backup::begin(to)?;
         let failed = |store| move |source| BackupError::Store { store, source };
+        let mut registry = None;
+        if self.names_here {
+            let begun = self.registry.begin_backup().await;
+            registry = Some(begun.map_err(|error| failed("registry")(error.into()))?);
+        }
         if let MailStore::Embedded(mailboxes) = &self.mailboxes {
             mailboxes
                 .checkpoint(&target.store())
                 .await
                 .map_err(|error| failed("mailboxes")(error.into()))?;
         }
-        if self.names_here {
-            self.registry
-                .backup_to(&target.registry())
+        if let Some(registry) = registry {
+            registry
+                .write_to(&target.registry())
                 .await
                 .map_err(|error| failed("registry")(error.into()))?;
         }

@@ -38,4 +38,4 @@ pub use registry::{
     Challenge, HistoryPage, IssuedToken, NewInvite, Operated, Registered, Registry, Seams, SocketChallenge,
 };
 pub use siblings::{AloneSiblings, Siblings, Spend};
-pub use sql::{Digest, Fact, Migrated, PostgresOptions, SqlFigures, SqlStore};
+pub use sql::{Backup, Digest, Fact, Migrated, PostgresOptions, SqlFigures, SqlStore};

@@ -7,16 +7,20 @@
 //! meanwhile is in the mailboxes and not in the windows, and should its peer offer it again, the mailboxes' own dedup, or the
 //! recipient's, drops it. Once too often is harmless, never is not. The registry as a whole has to be *newer* than the
 //! mailboxes, so that none of them waits for whoever registers its name next. So a backup of the embedded stores takes the
-//! windows first ([`SqlStore::keep_windows`]), then the mailboxes, then the registry, into which the older windows go
-//! ([`SqlStore::backup_to`]).
+//! windows first ([`SqlStore::begin_backup`]), then the mailboxes, then the registry, into which the older windows go
+//! ([`Backup::write_to`]).
 //!
 //! After a restore, what a peer was told about since the backup is lost like all other mail since: it does not offer that
 //! again. What it was not told about it offers again, and that is new. So nothing is lost that anybody still has. The
 //! windows are behind their peers now, and items that never come again are missing in them: whoever receives learns from
 //! the peer where its outbox begins ([`ReceivedStore::pass_over`]).
 //!
-//! [`SqlStore::keep_windows`]: crate::SqlStore::keep_windows
-//! [`SqlStore::backup_to`]: crate::SqlStore::backup_to
+//! The engines are backed up by their own tools. Where NATS alone is restored, the windows in PostgreSQL are newer than the
+//! mailboxes: an item that was noted since and whose peer has not heard of it is then lost too. That takes a peer whose
+//! answer went missing in the same moments as the servers.
+//!
+//! [`SqlStore::begin_backup`]: crate::SqlStore::begin_backup
+//! [`Backup::write_to`]: crate::Backup::write_to
 //! [`ReceivedStore::pass_over`]: aip_federation::peers::ReceivedStore::pass_over
 
 mod window;

@@ -4,6 +4,7 @@
 //! (`readers.rs`); the SQL text (`statements.rs`) and the row types (`rows.rs`) are the same for every
 //! engine, and what differs is in `dialect.rs`.
 
+mod backup;
 mod connect;
 mod copy;
 mod dialect;
@@ -44,6 +45,7 @@ use tally::Tally;
 use writer::Writer;
 use writes::{Revoke, Sweep, Update};
 
+pub use backup::Backup;
 pub use copy::Digest;
 pub use facts::Fact;
 pub use postgres::PostgresOptions;

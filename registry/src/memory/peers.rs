@@ -27,21 +27,22 @@ pub(super) struct Peers {
     records: BTreeMap<Domain, PeerRecord>,
     leases: BTreeMap<Domain, (String, Timestamp)>,
     /// Of each peer its epochs, in the order in which they came.
-    windows: HashMap<Domain, Vec<Epoch>>,
+    windows: HashMap<Domain, Vec<Received>>,
     nonces: HashMap<String, Timestamp>,
     histories: BTreeMap<Did, KnownHistory>,
     evidence: Log<Evidence>,
     audit: Log<AuditEntry>,
 }
 
+/// What came from a peer in one epoch.
 #[derive(Debug, Default)]
-struct Epoch {
+struct Received {
     epoch: String,
     window: Window,
     refused: BTreeMap<u64, ErrorCode>,
 }
 
-impl Epoch {
+impl Received {
     fn known(&self, peer_seq: u64) -> Known {
         match self.refused.get(&peer_seq) {
             Some(code) => Known::Refused(*code),
@@ -92,17 +93,17 @@ impl<T: Clone> Log<T> {
 }
 
 impl Peers {
-    fn epoch(&self, peer: &Domain, epoch: &str) -> Option<&Epoch> {
+    fn epoch(&self, peer: &Domain, epoch: &str) -> Option<&Received> {
         self.windows.get(peer)?.iter().find(|known| known.epoch == epoch)
     }
 
     /// Has something done to a window, which is made if it is not there.
-    fn settle(&mut self, peer: &Domain, epoch: &str, change: impl FnOnce(&mut Epoch)) -> u64 {
+    fn settle(&mut self, peer: &Domain, epoch: &str, change: impl FnOnce(&mut Received)) -> u64 {
         let epochs = self.windows.entry(peer.clone()).or_default();
         if !epochs.iter().any(|known| known.epoch == epoch) {
-            epochs.push(Epoch {
+            epochs.push(Received {
                 epoch: epoch.to_owned(),
-                ..Epoch::default()
+                ..Received::default()
             });
             if epochs.len() as u64 > EPOCHS_PER_PEER_MAX {
                 epochs.remove(0);

@@ -28,7 +28,7 @@ use crate::limits::SEQS_PER_STATEMENT_MAX;
 use crate::peers::{Window, epoch_key, list_text, nonce_key, page, plain, whole};
 use windows::{Settle, Settled};
 use writes::{
-    AddEvidence, AddLine, Change, ForgetDead, ForgetHistory, KeepHistory, Lease, Release, UseNonce,
+    AddEvidence, AddLine, ChangePeer, ForgetDead, ForgetHistory, KeepHistory, Lease, Release, UseNonce,
 };
 
 type Answer<T> = Result<T, StoreError>;
@@ -121,7 +121,7 @@ impl PeerStore for SqlStore {
             return Ok(known);
         }
         let domain = domain.clone();
-        Ok(self.write(Change { domain, change, now }).await?)
+        Ok(self.write(ChangePeer { domain, change, now }).await?)
     }
 
     async fn forget_dead(&self, before: Timestamp, limit: u32) -> Answer<Vec<Domain>> {

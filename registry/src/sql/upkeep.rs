@@ -1,6 +1,4 @@
-//! What an operator does with the database as a whole: back it up, check it.
-
-use std::path::Path;
+//! What an operator does with the database as a whole: check it, and mend what a clock has done. Backups are in `backup.rs`.
 
 use aip_protocol::name::Name;
 use aip_protocol::time::Timestamp;
@@ -38,42 +36,6 @@ impl SqlStore {
     /// [`StoreError::Unavailable`] or [`StoreError::OutcomeUnknown`] if the database failed.
     pub async fn drop_tokens_after(&self, now: Timestamp) -> Result<u64, StoreError> {
         self.write(DropLaterTokens { now }).await
-    }
-
-    /// Writes a consistent copy of the database, as of now, to a file that must not exist yet.
-    /// Readers and the writer go on meanwhile. The copy is synced when this returns.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::NotHere`] on PostgreSQL, which has tools of its own for it.
-    pub async fn backup_to(&self, path: &Path) -> Result<(), StoreError> {
-        if let Dialect::Postgres(_) = self.target.dialect {
-            return Err(StoreError::NotHere(
-                "this registry is in PostgreSQL: copy it with `pg_dump --format=custom`, or with the server's own backups",
-            ));
-        }
-        let shown = path.display();
-        let text = path
-            .to_str()
-            .ok_or_else(|| StoreError::Open(format!("{shown} is not UTF-8")))?;
-        if path.exists() {
-            return Err(StoreError::Open(format!(
-                "{shown} exists already: a backup never overwrites"
-            )));
-        }
-        let mut conn = self.target.connect(Role::Writer).await.map_err(unavailable)?;
-        sqlx::query("VACUUM INTO $1")
-            .bind(text)
-            .execute(&mut conn)
-            .await
-            .map_err(unavailable)?;
-        conn.close().await.map_err(unavailable)?;
-        let file = tokio::fs::File::open(path).await;
-        let synced = match file {
-            Ok(file) => file.sync_all().await,
-            Err(error) => Err(error),
-        };
-        synced.map_err(|error| StoreError::Open(format!("{shown}: {error}")))
     }
 
     /// Checks references, and on SQLite pages and indexes, and lists what is wrong: nothing, if all is

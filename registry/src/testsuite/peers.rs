@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use aip_federation::limits::PEERS_PAGE_MAX;
-use aip_federation::peers::{
-    FederationStore, Frozen, PeerChange, PeerLimits, PeerRecord, PeerStore, Stance,
-};
+use aip_federation::peers::{FederationStore, Frozen, PeerChange, PeerLimits, PeerRecord, PeerStore, Stance};
 use aip_protocol::json::{Json, Object};
 use aip_protocol::multikey::{SigningKey, VerifyingKey};
 use aip_protocol::name::Domain;

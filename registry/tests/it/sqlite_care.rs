@@ -2,7 +2,12 @@
 
 use std::sync::Arc;
 
+use aip_federation::peers::ReceivedStore;
+use aip_protocol::error::ErrorCode;
+use aip_protocol::peer::Known;
 use aip_registry::testsuite::fixtures::{invite, name, newcomer, token};
+use aip_registry::testsuite::peer_windows::{refused, stored};
+use aip_registry::testsuite::peers::domain;
 use aip_registry::{Directory, Grants, SqlStore};
 use sqlx::{Connection, Row};
 
@@ -47,6 +52,54 @@ async fn a_backup_is_whole_while_writing_goes_on() {
         );
     }
     assert_eq!(store.counts().await.expect("read").agents, 51);
+}
+
+/// What was noted after the mailboxes were copied is not in their copy, so a backup does not know it either; everything else
+/// in it is newer than they are.
+#[tokio::test]
+async fn a_backup_has_the_windows_of_its_beginning() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = kit::sqlite(folder.path()).await;
+    let peer = domain("peer.example");
+    let first = [stored([1])[0], refused(2, ErrorCode::Expired)];
+    store.note(&peer, "e", &first).await.expect("noted");
+    let backup = store.begin_backup().await.expect("begun");
+    let second = [stored([3])[0], refused(4, ErrorCode::Expired)];
+    store.note(&peer, "e", &second).await.expect("noted");
+    store.note(&peer, "f", &second).await.expect("noted");
+    store.create(newcomer("meanwhile")).await.expect("written");
+
+    let copies = tempfile::tempdir().expect("a folder");
+    let copy = copies.path().join("registry.sqlite");
+    backup.write_to(&copy).await.expect("written");
+    let files = std::fs::read_dir(copies.path()).expect("a folder");
+    assert_eq!(files.count(), 1, "no journal beside it");
+    let restored = SqlStore::open_sqlite(&copy, &kit::domain())
+        .await
+        .expect("opened");
+    assert!(restored.get(&name("meanwhile")).await.expect("read").is_some());
+    assert_eq!(
+        restored.known(&peer, "e", &[1, 2, 3, 4]).await.expect("read"),
+        [
+            Known::Duplicate,
+            Known::Refused(ErrorCode::Expired),
+            Known::New,
+            Known::New
+        ]
+    );
+    assert_eq!(restored.window(&peer, "f").await.expect("read"), (0, 0));
+    assert_eq!(
+        restored.check_integrity().await.expect("checked"),
+        Vec::<String>::new()
+    );
+    // What comes again is taken, and what never does is passed over.
+    assert_eq!(restored.note(&peer, "e", &second[..1]).await.expect("noted"), 3);
+    assert_eq!(restored.pass_over(&peer, "e", 9).await.expect("noted"), 9);
+    assert_eq!(
+        store.window(&peer, "e").await.expect("read"),
+        (4, 0),
+        "the original is as it was"
+    );
 }
 
 #[tokio::test]

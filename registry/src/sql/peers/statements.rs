@@ -238,6 +238,17 @@ pub(super) const AUDIT: [&str; 2] = [
 pub(in crate::sql) const AFTER_COPY: [&str; 1] = ["DELETE FROM peer_windows WHERE number <= \
      (SELECT MAX(newest.number) FROM peer_windows newest WHERE newest.peer = peer_windows.peer) - 16"];
 
+/// On SQLite only: keeps the windows as they are now, for as long as the connection lives.
+pub(in crate::sql) const KEEP_WINDOWS: &str = "BEGIN DEFERRED; \
+     CREATE TEMP TABLE kept_windows AS SELECT * FROM main.peer_windows; \
+     CREATE TEMP TABLE kept_refusals AS SELECT * FROM main.peer_refusals; COMMIT";
+
+/// On SQLite only: puts them into the database `copy`, which nobody else uses yet.
+pub(in crate::sql) const PUT_WINDOWS_BACK: &str = "PRAGMA copy.journal_mode = DELETE; BEGIN IMMEDIATE; \
+     DELETE FROM copy.peer_windows; INSERT INTO copy.peer_windows SELECT * FROM temp.kept_windows; \
+     DELETE FROM copy.peer_refusals; INSERT INTO copy.peer_refusals SELECT * FROM temp.kept_refusals; \
+     COMMIT; DETACH DATABASE copy";
+
 /// What cannot be, and the sentence about each that is found all the same.
 pub(in crate::sql) const CHECKS: [(&str, &str); 2] = [
     (

@@ -16,13 +16,13 @@ use crate::sql::rows::{broken, count, to_i64};
 use crate::sql::writer::{Subject, Write};
 
 /// A change of a peer's record.
-pub(super) struct Change {
+pub(super) struct ChangePeer {
     pub(super) domain: Domain,
     pub(super) change: PeerChange,
     pub(super) now: Timestamp,
 }
 
-impl Write for Change {
+impl Write for ChangePeer {
     type Outcome = PeerRecord;
 
     fn subject(&self) -> Option<Subject<'_>> {
@@ -35,7 +35,7 @@ impl Write for Change {
     }
 }
 
-impl Change {
+impl ChangePeer {
     fn query(&self) -> Query<'_, Any, AnyArguments> {
         let now = self.now.unix_millis();
         let begin = |statement: &'static str| sqlx::query(statement).bind(self.domain.as_str()).bind(now);
