@@ -62,6 +62,8 @@ pub struct Parts {
     pub federation: Option<Arc<Federation>>,
     /// The hub's own signing key.
     pub hub_key: Arc<SigningKey>,
+    /// The one before it, which vouches for it to peers.
+    pub previous_hub_key: Option<Arc<SigningKey>>,
     /// The token of the operator's door.
     pub operator_token: Secret,
     /// The stores as a whole, for backups; `None` where everything is in memory.
@@ -109,6 +111,8 @@ pub struct App {
     pub sockets: Sockets,
     /// The hub's own signing key.
     pub hub_key: Arc<SigningKey>,
+    /// The one before it, which vouches for it to peers.
+    pub previous_hub_key: Option<Arc<SigningKey>>,
     /// The token of the operator's door.
     pub operator_token: Secret,
     /// The stores as a whole, for backups.
@@ -171,6 +175,7 @@ impl App {
             presence: parts.presence,
             federation: parts.federation,
             hub_key: parts.hub_key,
+            previous_hub_key: parts.previous_hub_key,
             operator_token: parts.operator_token,
             stores: parts.stores,
             cluster: parts.cluster,

@@ -1,8 +1,9 @@
 //! Backups: a folder with everything the hub keeps, its digests in a manifest. Taken while the hub runs.
 //!
 //! The mailboxes are copied before the registry: so every mailbox of a backup belongs to an agent of the backup, while
-//! an agent that came in between has an empty mailbox. A backup holds the hub's secret key: it is as secret as the
-//! data folder.
+//! an agent that came in between has an empty mailbox. Only what the registry knows of items that peers have handed in is
+//! taken before the mailboxes: so no item counts as received whose message is not there. A backup holds the hub's secret
+//! key: it is as secret as the data folder.
 
 mod manifest;
 mod restore;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use aip_protocol::time::Timestamp;
 
 use crate::datadir::{DataDir, DataDirError, make_private_folder};
+use crate::hub_key;
 
 pub use manifest::{FileDigest, MANIFEST, Manifest};
 pub use restore::restore;
@@ -109,8 +111,8 @@ pub fn begin(to: &Path) -> Result<DataDir, BackupError> {
     }
 }
 
-/// Completes a backup whose stores have been copied into `backup`: adds the hub's key from the file `key`, lists and
-/// digests everything, and writes the manifest.
+/// Completes a backup whose stores have been copied into `backup`: adds the hub's key from the file `key`, and the one before
+/// it where there is one, lists and digests everything, and writes the manifest.
 ///
 /// # Errors
 /// The system says no.
@@ -122,6 +124,11 @@ pub fn finish(
     now: Timestamp,
 ) -> Result<Manifest, BackupError> {
     fs::copy(key, backup.key()).map_err(failed("cannot copy", key))?;
+    let previous = hub_key::previous_file(key);
+    if previous.exists() {
+        let copy = hub_key::previous_file(&backup.key());
+        fs::copy(&previous, copy).map_err(failed("cannot copy", &previous))?;
+    }
     let manifest = Manifest::of(backup.root(), domain, epoch, now)?;
     manifest.write(backup.root())?;
     Ok(manifest)

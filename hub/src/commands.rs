@@ -17,6 +17,7 @@ mod output;
 mod peers;
 mod providers;
 mod restore;
+mod rotate_key;
 mod serve;
 mod shards;
 mod source;
@@ -46,6 +47,8 @@ enum Command {
     Config(config::Command),
     /// Makes a new signing key for a hub, or a new operator token
     Keygen(keygen::Args),
+    /// Gives the stopped hub a new signing key, which the old one vouches for
+    RotateKey(rotate_key::Args),
     /// Looks for what is wrong, and says how to mend it
     Doctor(doctor::Args),
     /// Copies everything the hub keeps, also while it runs
@@ -83,6 +86,7 @@ pub fn main(models: Models) -> ExitCode {
         Command::Init(args) => init::run(&args),
         Command::Config(command) => config::run(&command),
         Command::Keygen(args) => keygen::run(&args),
+        Command::RotateKey(args) => rotate_key::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Backup(args) => backup::run(&args),
         Command::Restore(args) => restore::run(&args),

@@ -332,6 +332,29 @@ pub fn write_private(path: &Path, text: &str) -> Result<(), DataDirError> {
     write().map_err(failed("cannot write", path))
 }
 
+/// Writes a file of mode 0600 in place of what is there, in one step and synced.
+///
+/// # Errors
+/// The system says no; what was there is there still.
+pub fn replace_private(path: &Path, text: &str) -> Result<(), DataDirError> {
+    let next = path.with_extension("replacement");
+    let write = || {
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .create(true)
+            .write(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&next)?;
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&next, path)?;
+        sync_folder_of(path)
+    };
+    write().map_err(failed("cannot replace", path))
+}
+
 /// Makes a new name in the folder of `path` durable.
 ///
 /// # Errors

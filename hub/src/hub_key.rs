@@ -63,6 +63,36 @@ pub fn file(settings: &Settings, folder: &DataDir) -> PathBuf {
     }
 }
 
+/// Where the key lies that the hub signed with before the last rotation.
+pub fn previous_file(key: &Path) -> PathBuf {
+    let mut name = key.as_os_str().to_owned();
+    name.push(".previous");
+    name.into()
+}
+
+/// The key that the hub signed with before the last rotation: it vouches for the new one as long as its file is there.
+///
+/// # Errors
+/// Others can read the file, or it holds no key.
+pub fn previous(key: &Path) -> Result<Option<SigningKey>, HubKeyError> {
+    let path = previous_file(key);
+    if !path.exists() {
+        return Ok(None);
+    }
+    Ok(Some(datadir::read_key(&path)?))
+}
+
+/// Puts `new` into the file of the hub's key, and what was there beside it. Interrupted, it can be repeated.
+///
+/// # Errors
+/// There is no key to rotate, or the system says no.
+pub fn rotate(key: &Path, new: &SigningKey) -> Result<SigningKey, HubKeyError> {
+    let old = datadir::read_key(key)?;
+    datadir::replace_private(&previous_file(key), &datadir::key_text(&old))?;
+    datadir::replace_private(key, &datadir::key_text(new))?;
+    Ok(old)
+}
+
 /// The key of a hub of one process, made with `rng` at the first start if it lies in the data folder.
 ///
 /// # Errors
@@ -143,6 +173,21 @@ fn derived(key: &SigningKey, purpose: &[u8]) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rotation_keeps_the_key_before_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("hub.key");
+        let keys = [1, 2, 3].map(|byte| SigningKey::from_seed([byte; 32]));
+        assert!(rotate(&file, &keys[1]).is_err());
+        datadir::write_private(&file, &datadir::key_text(&keys[0])).unwrap();
+        assert!(previous(&file).unwrap().is_none());
+        for pair in keys.windows(2) {
+            assert_eq!(rotate(&file, &pair[1]).unwrap().public(), pair[0].public());
+            assert_eq!(datadir::read_key(&file).unwrap().public(), pair[1].public());
+            assert_eq!(previous(&file).unwrap().unwrap().public(), pair[0].public());
+        }
+    }
 
     #[test]
     fn what_is_derived_from_the_key_is_the_hubs_and_no_other_hubs() {

@@ -15,9 +15,11 @@ use tokio::sync::{RwLock, RwLockReadGuard};
 
 mod mailboxes;
 mod names;
+mod peers;
 
 pub use mailboxes::PausableMailboxes;
 pub use names::PausableNames;
+pub use peers::PausablePeers;
 
 /// What a caller is told, for the log.
 const SENTENCE: &str = "the hub is paused while its stores are copied";

@@ -15,6 +15,7 @@ pub mod auth;
 pub mod did;
 pub mod discovery;
 pub mod docs;
+pub mod federation;
 pub mod health;
 pub mod inbox;
 pub mod ingest;
@@ -167,6 +168,7 @@ impl Endpoint {
 pub fn public() -> Vec<Endpoint> {
     [
         messages::endpoints(),
+        federation::endpoints(),
         resolve::endpoints(),
         inbox::endpoints(),
         socket::endpoints(),

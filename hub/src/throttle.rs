@@ -105,6 +105,11 @@ impl Throttle {
         (!self.open).then(|| Network(self.bucket(req)))
     }
 
+    /// The address itself, for budgets that are kept elsewhere; `None` in development.
+    pub fn address(&self, req: &HttpRequest) -> Option<IpAddr> {
+        (!self.open).then(|| caller(req.peer_addr(), req.headers(), &self.proxies))
+    }
+
     /// Counts a request against its network address.
     ///
     /// # Errors

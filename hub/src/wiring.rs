@@ -10,7 +10,10 @@ use actix_web::web::Data;
 use aip_catalog::{Catalog, CatalogError, CatalogOptions, NoTrust};
 use aip_cluster::Cluster;
 use aip_embed::OptionsError;
-use aip_federation::egress::{EgressError, GuardedClient, Limits, Outbound, Policy, SystemResolver};
+use aip_federation::egress::{
+    EgressError, Exchange, GuardedClient, Limits, Outbound, Policy, SystemResolver,
+};
+use aip_federation::peers::FederationStore;
 use aip_protocol::clock::Clock;
 use aip_protocol::error::Refusal;
 use aip_protocol::multikey::SigningKey;
@@ -24,7 +27,7 @@ use aip_relay::mailbox::{Epoch, MailboxStore, Quota};
 use aip_relay::neighbours::{Alone, Ears, Neighbours};
 use aip_relay::presence::Presence;
 use aip_relay::rate::{Rate, SenderBuckets, SenderRates};
-use aip_relay::relay::{Relay, RelayConfig};
+use aip_relay::relay::{Peers, Relay, RelayConfig};
 use rand::rngs::SysRng;
 use rand_core::{CryptoRng, Rng as _, UnwrapErr};
 
@@ -33,9 +36,10 @@ use crate::catalog::{Embedders, Models, ProviderKeys, StoredSource, embedders};
 use crate::clock::{self, SystemClock};
 use crate::config::{Registration, Secret, Settings};
 use crate::datadir::{DataDir, DataDirError};
+use crate::federation::{self, Federation};
 use crate::hub_key::{self, HubKeyError};
 use crate::lifecycle::Lifecycle;
-use crate::pause::{PausableMailboxes, PausableNames, Pause};
+use crate::pause::{PausableMailboxes, PausableNames, PausablePeers, Pause};
 use crate::stores::{self, Stores};
 
 mod hub;
@@ -98,8 +102,14 @@ pub struct Seams {
     pub mailboxes: Arc<dyn MailboxStore>,
     /// The way out to direct endpoints.
     pub outbound: Arc<dyn Outbound>,
+    /// The way out to other hubs.
+    pub exchange: Arc<dyn Exchange>,
+    /// What is known and decided about other hubs.
+    pub peers: Arc<dyn FederationStore>,
     /// The hub's own key.
     pub hub_key: SigningKey,
+    /// The one before it.
+    pub previous_hub_key: Option<SigningKey>,
     /// What opens the operator's door.
     pub operator_token: Secret,
     /// The stores as a whole, for backups; `None` where everything is in memory.
@@ -145,6 +155,7 @@ impl Seams {
         }
         let mailboxes = stores.mailboxes.store();
         keep_steady(&clock, &*mailboxes);
+        let client = Arc::new(guarded_client(settings)?);
         let seams = Self {
             clock,
             directory: stores.registry.clone(),
@@ -153,7 +164,10 @@ impl Seams {
             index_dir: Some(index_dir(settings, folder)),
             embedders: embedders(&settings.search, models)?,
             mailboxes,
-            outbound: Arc::new(guarded_client(settings)?),
+            outbound: client.clone(),
+            exchange: client,
+            peers: stores.registry.clone(),
+            previous_hub_key: hub_key::previous(&hub_key::file(settings, folder))?,
             hub_key,
             operator_token,
             cluster,
@@ -168,13 +182,15 @@ impl Seams {
     }
 
     /// The same, with everything behind the gate of a pause. `names` is both of the registry's stores.
-    fn pausable<S: Directory + Grants + Listings + 'static>(self, names: Arc<S>) -> Self {
+    fn pausable<S: Directory + Grants + Listings + FederationStore + 'static>(self, names: Arc<S>) -> Self {
         let pause = Arc::new(Pause::new(self.clock.clone()));
+        let peers = Arc::new(PausablePeers::new(names.clone(), pause.clone()));
         let names = Arc::new(PausableNames::new(names, pause.clone()));
         Self {
             directory: names.clone(),
             grants: names.clone(),
             listings: names,
+            peers,
             mailboxes: Arc::new(PausableMailboxes::new(self.mailboxes, pause.clone())),
             pause: Some(pause),
             ..self
@@ -187,6 +203,7 @@ impl Seams {
     /// The HTTP client cannot be set up.
     pub fn in_memory(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Self, StartError> {
         let mut rng = chance();
+        let client = Arc::new(guarded_client(settings)?);
         let names = Arc::new(MemoryStore::new());
         let seams = Self {
             clock,
@@ -196,8 +213,11 @@ impl Seams {
             index_dir: None,
             embedders: Embedders::default(),
             mailboxes: Arc::new(MemoryMailboxes::new(Epoch::from_random(rng.next_u64()))),
-            outbound: Arc::new(guarded_client(settings)?),
+            outbound: client.clone(),
+            exchange: client,
+            peers: names.clone(),
             hub_key: SigningKey::generate(&mut rng),
+            previous_hub_key: None,
             operator_token: settings.http.operator_token.clone(),
             stores: None,
             cluster: None,
@@ -247,6 +267,7 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
     let options = catalog_options(&settings, seams.index_dir, &seams.hub_key);
     let catalog = open_catalog(options, source, seams.embedders, &seams.clock)?;
     let config = relay_config(&settings, domain.clone())?;
+    let outgoing = federation::outgoing(&settings, &domain, seams.peers.clone(), seams.clock.clone());
     let identities = RegistryIdentities::new(registry.clone(), config.quota);
     let relay_seams = aip_relay::relay::Seams {
         clock: seams.clock.clone(),
@@ -255,7 +276,26 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
         outbound: seams.outbound,
         presence: presence.clone(),
         buckets: buckets(seams.cluster.as_ref(), config.rate, &seams.clock),
+        peers: outgoing.clone().map(|outgoing| outgoing as Arc<dyn Peers>),
     };
+    let relay = Relay::new(config, relay_seams, Box::new(chance()));
+    let federation = outgoing.map(|outgoing| {
+        Federation::assemble(
+            &settings,
+            federation::Parts {
+                domain: domain.clone(),
+                outgoing,
+                store: seams.peers,
+                exchange: seams.exchange,
+                mailboxes: seams.mailboxes.clone(),
+                presence: presence.clone(),
+                relay: relay.clone(),
+                hub_key: seams.hub_key.clone(),
+                clock: seams.clock.clone(),
+                is_shared: seams.cluster.is_some(),
+            },
+        )
+    });
     let app = App::new(Parts {
         settings: Arc::new(settings),
         domain,
@@ -264,11 +304,12 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
         listings: seams.listings,
         catalog,
         provider_keys: ProviderKeys::new(Box::new(chance())),
-        relay: Relay::new(config, relay_seams, Box::new(chance())),
+        relay,
         store: seams.mailboxes,
         presence,
-        federation: None,
+        federation,
         hub_key: Arc::new(seams.hub_key),
+        previous_hub_key: seams.previous_hub_key.map(Arc::new),
         operator_token: seams.operator_token,
         stores: seams.stores,
         cluster: seams.cluster,

@@ -149,6 +149,7 @@ fn announce(servers: &Servers, hub: &Hub, folder: &DataDir) -> anyhow::Result<()
     folder.publish_operator_url(&operator)?;
     hub.sweep_regularly();
     hub.follow_listings();
+    hub.federate();
     tracing::info!(
         hub.domain = %hub.app.domain,
         http.public = %servers.public_addr,

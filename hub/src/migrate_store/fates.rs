@@ -10,7 +10,9 @@ use aip_registry::limits::LIST_PAGE_MAX;
 use aip_registry::{Directory as _, SqlStore};
 use aip_relay::limits::{CLOCK_SLACK_SECS, DEDUP_LIFE_SECS};
 use aip_relay::mailbox::rocks::KeptStatus;
-use aip_relay::mailbox::{Append, AppendOutcome, MailboxId, Mailboxes as _, Route, Status};
+use aip_relay::mailbox::{
+    Append, AppendOutcome, Fate, MailboxId, Mailboxes as _, Outboxes as _, Route, Status, StatusRecord,
+};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
@@ -30,9 +32,9 @@ impl Move {
         let mut count = 0;
         let mut page = self.status_page(None).await?;
         while let Some(last) = page.last().cloned() {
-            let changed = page.into_iter().filter(|kept| {
-                kept.record.status != Status::Stored && since.is_none_or(|since| kept.record.at >= since)
-            });
+            let changed = page
+                .into_iter()
+                .filter(|kept| is_over(kept) && since.is_none_or(|since| kept.record.at >= since));
             let statuses: Vec<_> = changed.map(|kept| (kept.sender, kept.id, kept.record)).collect();
             count += statuses.len() as u64;
             let written = self.target.import_statuses(statuses).await;
@@ -96,17 +98,12 @@ impl Move {
 
     fn may_be_remembered(&self, kept: &KeptStatus) -> bool {
         let life = Duration::from_secs(DEDUP_LIFE_SECS + CLOCK_SLACK_SECS);
-        kept.record.accepted_at + life >= self.now && kept.record.status != Status::Stored
+        kept.record.accepted_at + life >= self.now && is_over(kept)
     }
 
     /// Puts an entry without an envelope where the message was, and settles it; whether there was something to do.
     async fn mark(&self, sender: Did, kept: KeptStatus) -> Result<bool, MoveError> {
         let record = kept.record;
-        let recipient = MailboxId::of(&record.to);
-        if record.status == Status::Dead {
-            // It was appended, and buried.
-            return Ok(false);
-        }
         let key = dedup_key(&sender, &record.to, kept.id);
         let accepted = self
             .source
@@ -116,8 +113,12 @@ impl Move {
         let Some(accepted) = accepted else {
             return Ok(false);
         };
+        if record.status == Status::Dead && accepted.route == Route::Mailbox {
+            // It was appended, and buried.
+            return Ok(false);
+        }
         let append = Append {
-            recipient: record.to,
+            recipient: record.to.clone(),
             sender,
             id: kept.id,
             dedup_key: key,
@@ -129,14 +130,28 @@ impl Move {
             route: accepted.route,
             quota: NO_QUOTA,
         };
+        let mailbox = append.mailbox();
         let outcome = self.target.append(append).await.map_err(MoveError::Target)?;
-        if let (
-            Route::Mailbox,
-            AppendOutcome::Stored { seq: Some(seq) } | AppendOutcome::Duplicate { seq: Some(seq), .. },
-        ) = (accepted.route, outcome)
-        {
-            let acked = self.target.ack(&recipient, 0, &[seq], record.at).await;
-            acked.map_err(MoveError::Target)?;
+        let (AppendOutcome::Stored { seq: Some(seq) } | AppendOutcome::Duplicate { seq: Some(seq), .. }) =
+            outcome
+        else {
+            return Ok(true);
+        };
+        match accepted.route {
+            Route::Mailbox => {
+                let acked = self.target.ack(&mailbox, 0, &[seq], record.at).await;
+                acked.map_err(MoveError::Target)?;
+            }
+            Route::Peer => {
+                // As early as can be: what the source tells of it is the newer status.
+                let fates = [(seq, fate(&record))];
+                let settled = self
+                    .target
+                    .settle_outbox(&mailbox, &fates, record.accepted_at)
+                    .await;
+                settled.map_err(MoveError::Target)?;
+            }
+            Route::Direct => {}
         }
         Ok(true)
     }
@@ -144,5 +159,21 @@ impl Move {
     async fn status_page(&self, after: Option<&KeptStatus>) -> Result<Vec<KeptStatus>, MoveError> {
         let page = self.source.statuses_after(after, PAGE).await;
         page.map_err(MoveError::Source)
+    }
+}
+
+/// Whether the message has left its mailbox or outbox.
+fn is_over(kept: &KeptStatus) -> bool {
+    !matches!(kept.record.status, Status::Stored | Status::Queued)
+}
+
+/// How a message left an outbox.
+fn fate(record: &StatusRecord) -> Fate {
+    let code = || record.code.clone().unwrap_or_default();
+    match record.status {
+        Status::Refused => Fate::Refused(code()),
+        Status::Dead => Fate::Dead(code()),
+        Status::Expired => Fate::Expired,
+        Status::Queued | Status::Stored | Status::Delivered | Status::Acked => Fate::Delivered,
     }
 }

@@ -209,6 +209,12 @@ impl Move {
             .accepted(key, self.now)
             .await
             .map_err(MoveError::Source)?;
+        // What lies elsewhere than in its recipient's mailbox waits for another hub.
+        let route = if MailboxId::of(&envelope.to) == id {
+            Route::Mailbox
+        } else {
+            Route::Peer
+        };
         let append = Append {
             digest: envelope.digest(),
             dedup_key: key,
@@ -220,7 +226,7 @@ impl Move {
             accepted_at,
             expires_at,
             wire: wire.clone(),
-            route: Route::Mailbox,
+            route,
             quota: NO_QUOTA,
         };
         match self.target.append(append).await.map_err(MoveError::Target)? {

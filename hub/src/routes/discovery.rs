@@ -27,6 +27,9 @@ use crate::throttle::Cost;
 const FEATURES: &[(&str, &str)] = &[
     ("mail", "/api/v1/messages"),
     ("direct", "/api/v1/messages"),
+    ("federation", "/federation/v1/messages"),
+    ("backfill", "/federation/v1/outbox"),
+    ("mail-status", "/federation/v1/status"),
     ("websocket", "/api/v1/agents/connect"),
     ("inbox", "/api/v1/inbox"),
     ("sse", "/api/v1/inbox/stream"),
@@ -126,8 +129,13 @@ fn document(app: &App, now: Timestamp) -> Result<Json, aip_protocol::error::Refu
         ("generated_at", Json::from(now.to_string())),
         ("kid", Json::from(kid)),
     ]);
-    let signature = sign(&app.hub_key, Tag::Hub, &Json::from(document.clone()));
-    document.insert("sig", signature.to_string());
+    let signed = Json::from(document.clone());
+    document.insert("sig", sign(&app.hub_key, Tag::Hub, &signed).to_string());
+    if let Some(previous) = &app.previous_hub_key {
+        // Over the same bytes: neither signature covers the other.
+        document.insert("prev_kid", format!("{}#{}", app.domain, previous.public()));
+        document.insert("prev_sig", sign(previous, Tag::Hub, &signed).to_string());
+    }
     Ok(document.into())
 }
 

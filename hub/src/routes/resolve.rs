@@ -22,6 +22,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::header;
+use crate::federation::Federation;
 use crate::limits::RESOLVE_FRESH_SECS;
 use crate::routes::Endpoint;
 use crate::throttle::Cost;
@@ -107,11 +108,9 @@ fn rendered(app: &App, agent: &Agent) -> Result<Arc<Rendered>, ApiError> {
     }
     let answer = Answer::new(&agent.identity, &app.public_url, now);
     let body = serde_json::to_vec(&answer).map_err(|error| ApiError::failed(ErrorCode::Internal, error))?;
-    // A weak validator: `expires_at` moves on while the identity stays the same.
-    let etag = HeaderValue::try_from(format!("W/\"{}\"", agent.identity.head_hash()));
     let rendered = Arc::new(Rendered {
         body: body.into(),
-        etag: etag.map_err(|error| ApiError::failed(ErrorCode::Internal, error))?,
+        etag: etag(&agent.identity)?,
         fresh_until: now + Duration::from_secs(RESOLVE_FRESH_SECS / 2),
     });
     agent.kept.put(Arc::clone(&rendered));
@@ -121,8 +120,36 @@ fn rendered(app: &App, agent: &Agent) -> Result<Arc<Rendered>, ApiError> {
 /// The answer for a still percent-encoded handle or DID.
 async fn answer(app: &App, req: &HttpRequest, raw: &str) -> Result<HttpResponse, ApiError> {
     app.throttle.admit(Cost::Request, req)?;
-    let agent = agent(app, &parse_identifier(raw)?).await?;
+    let handle = parse_identifier(raw)?;
+    if handle.domain != app.domain
+        && let Some(federation) = &app.federation
+    {
+        return remote(app, federation, &handle, header(req, &IF_NONE_MATCH)).await;
+    }
+    let agent = agent(app, &handle).await?;
     respond(app, &agent, StatusCode::OK, header(req, &IF_NONE_MATCH))
+}
+
+/// The answer for an agent of another domain: its hub was asked, and its history checked here.
+async fn remote(
+    app: &App,
+    federation: &Federation,
+    handle: &Handle,
+    known: Option<&str>,
+) -> Result<HttpResponse, ApiError> {
+    let (identity, hub) = federation.find(&handle.did()).await?;
+    if identity.is_deactivated() {
+        return Err(deactivated(&identity));
+    }
+    let etag = etag(&identity)?;
+    if is_known(known, &etag) {
+        return Ok(unchanged(etag));
+    }
+    let answer = Answer::new(&identity, &hub, app.clock.now());
+    Ok(HttpResponse::Ok()
+        .insert_header((ETAG, etag))
+        .insert_header((CACHE_CONTROL, FRESH))
+        .json(answer))
 }
 
 /// The handle of a name at this hub.
@@ -162,34 +189,47 @@ pub(crate) fn respond(
     known: Option<&str>,
 ) -> Result<HttpResponse, ApiError> {
     if agent.identity.is_deactivated() {
-        let detail = "The agent ended its history: nothing reaches it, and its name stays taken.";
-        let history = serde_json::Value::from(agent.identity.summary());
-        return Err(Refusal::new(ErrorCode::AgentDeactivated, detail)
-            .with("history", history)
-            .into());
+        return Err(deactivated(&agent.identity));
     }
     let rendered = rendered(app, agent)?;
-    let unchanged = known.is_some_and(|known| {
+    if is_known(known, &rendered.etag) {
+        return Ok(unchanged(rendered.etag.clone()));
+    }
+    Ok(HttpResponse::build(status)
+        .insert_header((ETAG, rendered.etag.clone()))
+        .insert_header((CACHE_CONTROL, FRESH))
+        .insert_header(ContentType::json())
+        .body(rendered.body.clone()))
+}
+
+fn deactivated(identity: &Identity) -> ApiError {
+    let detail = "The agent ended its history: nothing reaches it, and its name stays taken.";
+    let history = serde_json::Value::from(identity.summary());
+    Refusal::new(ErrorCode::AgentDeactivated, detail)
+        .with("history", history)
+        .into()
+}
+
+/// A weak validator: `expires_at` moves on while the identity stays the same.
+fn etag(identity: &Identity) -> Result<HeaderValue, ApiError> {
+    let etag = HeaderValue::try_from(format!("W/\"{}\"", identity.head_hash()));
+    etag.map_err(|error| ApiError::failed(ErrorCode::Internal, error))
+}
+
+/// Whether the caller has this answer.
+fn is_known(known: Option<&str>, etag: &HeaderValue) -> bool {
+    known.is_some_and(|known| {
         known
             .split(',')
-            .any(|one| one.trim().as_bytes() == rendered.etag.as_bytes())
-    });
-    let status = if unchanged {
-        StatusCode::NOT_MODIFIED
-    } else {
-        status
-    };
-    let mut response = HttpResponse::build(status);
-    response
-        .insert_header((ETAG, rendered.etag.clone()))
-        .insert_header((CACHE_CONTROL, FRESH));
-    Ok(if unchanged {
-        response.finish()
-    } else {
-        response
-            .insert_header(ContentType::json())
-            .body(rendered.body.clone())
+            .any(|one| one.trim().as_bytes() == etag.as_bytes())
     })
+}
+
+fn unchanged(etag: HeaderValue) -> HttpResponse {
+    HttpResponse::NotModified()
+        .insert_header((ETAG, etag))
+        .insert_header((CACHE_CONTROL, FRESH))
+        .finish()
 }
 
 #[cfg(test)]

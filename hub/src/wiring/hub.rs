@@ -56,6 +56,14 @@ impl Hub {
             });
     }
 
+    /// Starts sending to hubs of other domains.
+    pub fn federate(&self) {
+        if let Some(federation) = self.app.federation.clone() {
+            let stop = self.life.closing_token();
+            self.life.spawn(async move { federation.run(stop).await });
+        }
+    }
+
     /// From here on the hub is not ready; sockets get their close frame, waits return what they have.
     pub fn begin_to_close(&self) {
         self.app.serving.drain();

@@ -72,7 +72,13 @@ pub async fn status(app: web::Data<App>, req: HttpRequest, caller: Caller) -> Re
         .into_iter();
     match (records.next(), records.next()) {
         (None, _) => Err(unknown_message()),
-        (Some(record), None) => Ok(HttpResponse::Ok().json(answer(id, record))),
+        (Some(record), None) => {
+            let record = match &app.federation {
+                Some(federation) => federation.refreshed(&app.store, &caller.0, id, record).await,
+                None => record,
+            };
+            Ok(HttpResponse::Ok().json(answer(id, record)))
+        }
         (Some(_), Some(_)) => Err(ApiError::refused(
             ErrorCode::ParameterInvalid,
             "You used this id for several recipients; say which one with `to`.",

@@ -50,7 +50,7 @@ pub async fn peer(
     let federation = super::federation(&app)?;
     let peer = super::known_peer(federation, &domain).await?;
     Ok(web::Json(PeerState {
-        outbox: federation.waiting(&domain, app.clock.now()).await?,
+        outbox: federation.waiting(&domain).await?,
         limits: peer.limits.into(),
         peer: PeerLine::from(&peer),
         document: peer.document,
