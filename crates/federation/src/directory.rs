@@ -175,7 +175,9 @@ impl Directory {
     async fn look(self: Arc<Self>, domain: Domain, freshness: Freshness) -> Found {
         let found = self.find(&domain, freshness).await;
         let now = self.seams.clock.now();
-        if let Some(pause) = self.pause(&found, now) {
+        // A fresh look that failed for the moment takes nothing away from what the caches still promise.
+        let is_lost = freshness == Freshness::Fresh && found.as_ref().is_err_and(PeerError::is_transient);
+        if let Some(pause) = self.pause(&found, now).filter(|_| !is_lost) {
             let held = Held {
                 found: found.clone(),
                 from: now,

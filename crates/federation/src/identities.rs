@@ -170,7 +170,9 @@ impl RemoteIdentities {
     async fn look(self: Arc<Self>, did: Did, freshness: Freshness) -> Found {
         let found = self.find(&did, freshness).await;
         let now = self.seams.clock.now();
-        if let Some(until) = held_until(&found, now) {
+        // A fresh look that failed for the moment takes nothing away from what the caches still promise.
+        let is_lost = freshness == Freshness::Fresh && found.as_ref().is_err_and(IdentityError::is_transient);
+        if let Some(until) = held_until(&found, now).filter(|_| !is_lost) {
             let held = Held {
                 found: found.clone(),
                 from: now,
