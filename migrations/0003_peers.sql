@@ -1,5 +1,5 @@
--- The hubs of other domains (room: registry, for federation). TEXT and BIGINT only; times are milliseconds since 1970 (`_ms`),
--- hashes hexadecimal SHA-256.
+-- The hubs of other domains (room: registry, for federation). TEXT and BIGINT only; times are milliseconds since 1970
+-- (`_ms`), hashes hexadecimal SHA-256.
 
 -- What is known and decided about each (spec §8).
 CREATE TABLE peers (

@@ -3,10 +3,10 @@
 //!
 //! [`Registry`] is the front that the hub talks to. It parses and judges what strangers send, keeps
 //! resolved agents in a bounded cache, and leaves storage to two seams: [`Directory`] (agents and
-//! histories) and [`Grants`] (tokens and invites). A third, [`Listings`], is the store that a catalog is made
-//! from; a fourth, [`FederationStore`](aip_federation::peers::FederationStore), is the federation room's. Each has an implementation in memory
-//! ([`MemoryStore`]) and one in SQL ([`SqlStore`]: SQLite in a file, or PostgreSQL for several
-//! processes), held together by one contract suite (`testsuite`, a feature).
+//! histories) and [`Grants`] (tokens and invites). A third, [`Listings`], is the store that a catalog is made from; a
+//! fourth, [`FederationStore`](aip_federation::peers::FederationStore), is the federation room's. Each has an implementation
+//! in memory ([`MemoryStore`]) and one in SQL ([`SqlStore`]: SQLite in a file, or PostgreSQL for several processes), held
+//! together by contract suites (`testsuite`, a feature).
 //!
 //! A refusal is a value that goes back to the caller ([`RegistryError::Refused`]); a failure of a
 //! store is an error for the operator's log ([`StoreError`]).

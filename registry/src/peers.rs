@@ -1,5 +1,5 @@
-//! What stores of peers have in common ([`aip_federation::peers`]): windows, the hashes under which strangers' texts are kept,
-//! and what a failure is for that room.
+//! What stores of peers have in common ([`aip_federation::peers`]): windows, the hashes under which strangers' texts are
+//! kept, and what a failure is for that room.
 //!
 //! **Windows and backups.** An item of a peer is stored in a mailbox first and noted in a window afterwards, so that at any
 //! moment whatever is noted is stored. The two lie in different stores. A backup keeps that only if its windows are *older*

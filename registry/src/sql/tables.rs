@@ -8,8 +8,8 @@ use super::listings::statements::AFTER_COPY;
 use super::peers::statements::AFTER_COPY as AFTER_COPY_OF_WINDOWS;
 use crate::limits::{COPY_PAGE_LARGE_ROWS, COPY_PAGE_ROWS};
 
-/// A table, as a copy sees it. Three are not among them: `hub_facts` is about the database itself, `listing_owners` is counted
-/// from the listings, and `peer_leases` are turns of processes that end within seconds.
+/// A table, as a copy sees it. Three are not among them: `hub_facts` is about the database itself, `listing_owners` is
+/// counted from the listings, and `peer_leases` are turns of processes that end within seconds.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) name: &'static str,
@@ -419,7 +419,8 @@ mod tests {
             .expect("opened");
         let mut conn = store.target.connect(Role::Checker).await.expect("connected");
         let columns = "SELECT m.name || '.' || c.name FROM sqlite_master m, pragma_table_info(m.name) c \
-                       WHERE m.type = 'table' AND m.name NOT IN ('hub_facts', 'listing_owners', 'peer_leases', '_sqlx_migrations')";
+                       WHERE m.type = 'table' AND m.name NOT IN \
+                       ('hub_facts', 'listing_owners', 'peer_leases', '_sqlx_migrations')";
         let rows = sqlx::query(columns).fetch_all(&mut conn).await.expect("read");
         let there: BTreeSet<String> = rows.iter().map(|row| row.get(0)).collect();
         let copied = TABLES.iter().flat_map(|table| {
