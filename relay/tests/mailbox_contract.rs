@@ -91,6 +91,23 @@ on_every_backend! { aip_relay::mailbox::suite as row_81_mailbox:
     a_legal_retry_always_meets_its_record,
 }
 
+on_every_backend! { aip_relay::mailbox::suite as row_81_outbox:
+    a_letter_waits_in_the_outbox,
+    a_letter_is_queued_once,
+    row_06_outboxes_and_mailboxes_do_not_mix,
+    row_83_outboxes_are_bounded,
+    letters_leave_each_with_its_fate,
+    a_letter_leaves_once,
+    letters_leave_in_any_order,
+    many_letters_leave_at_once,
+    concurrent_settlers_share_nothing,
+    an_expired_letter_is_not_sent,
+    a_letter_waits_for_a_bounded_time,
+    a_delivered_letter_is_acked_once,
+    old_news_do_not_set_the_time_back,
+    a_long_code_of_the_peer_is_cut,
+}
+
 on_every_backend! { aip_relay::dedup::suite as row_81_dedup:
     the_first_wins,
     the_first_answer_is_kept,

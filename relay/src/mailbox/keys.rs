@@ -15,6 +15,9 @@
 //! | dead | mailbox 16 ‖ seq 8 | time, code, the message |
 //! | status | bucket 4 ‖ sender 16 ‖ id 16 ‖ recipient 16 | status, code, times |
 //!
+//! A *mailbox* is an agent's, or the outbox for a peer: those hold the same. A status is kept by who the message is for,
+//! wherever it waits.
+//!
 //! A *bucket* is a stretch of time. Everything in a bucket ends with it, so that it is dropped as one range:
 //! no deletions one by one, and the disk is given back at once.
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aip_protocol::clock::{Clock, ManualClock};
-use aip_protocol::name::Did;
+use aip_protocol::name::{Did, Domain};
 use aip_protocol::time::Timestamp;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
@@ -29,12 +29,17 @@ use crate::limits;
 mod acks;
 mod appends;
 mod deaths;
+mod outboxes;
 mod times;
 
 pub use self::acks::*;
 pub use self::appends::*;
 pub use self::deaths::*;
+pub use self::outboxes::*;
 pub use self::times::*;
+
+/// The domain of another hub.
+const PEER: &str = "other.example";
 
 /// A fresh store and a clock that stands still.
 #[derive(Debug)]
@@ -142,6 +147,16 @@ pub fn did(name: &str) -> Did {
     Did::parse(&format!("did:aip:example.org:{name}")).unwrap()
 }
 
+/// `did:aip:other.example:NAME`: an agent of another hub.
+pub fn remote(name: &str) -> Did {
+    Did::parse(&format!("did:aip:{PEER}:{name}")).unwrap()
+}
+
+/// The outbox for that hub.
+pub fn outbox() -> MailboxId {
+    MailboxId::of_peer(&Domain::parse(PEER).unwrap())
+}
+
 /// Bob's mailbox.
 pub fn bob() -> MailboxId {
     MailboxId::of(&did("bob"))
@@ -164,6 +179,19 @@ pub fn envelope(now: Timestamp, from: &str, to: &str, n: u64) -> Append {
         wire,
         route: Route::Mailbox,
         quota: Quota::default(),
+    }
+}
+
+/// Envelope number `n` for an agent of another hub, accepted at `now`, for as long as an outbox keeps it.
+pub fn letter(now: Timestamp, from: &str, recipient: Did, n: u64) -> Append {
+    let append = envelope(now, from, recipient.name(), n);
+    let key = Sha256::digest(format!("{}|{recipient}|{}", append.sender, append.id));
+    Append {
+        dedup_key: key.first_chunk::<16>().copied().unwrap(),
+        expires_at: now + Duration::from_secs(limits::OUTBOX_RETENTION_SECS),
+        route: Route::Peer,
+        recipient,
+        ..append
     }
 }
 

@@ -22,11 +22,14 @@ use rand::rngs::StdRng;
 
 use super::*;
 use crate::admission::LocalAgent;
-use crate::mailbox::{Fetch, Mailboxes, Select};
+use crate::mailbox::{Epoch, Fetch, Mailboxes, Select};
+use crate::presence::{Attached, Joining};
 use crate::rate::SenderRates;
+use crate::session::{Position, SessionId};
 
 mod batches;
 mod endpoints;
+mod federation;
 mod refusals;
 mod store;
 mod storing;
@@ -80,6 +83,10 @@ impl Bench {
     }
 
     fn with(change: impl FnOnce(&mut RelayConfig)) -> Self {
+        Self::among(None, change)
+    }
+
+    fn among(peers: Option<Arc<dyn Peers>>, change: impl FnOnce(&mut RelayConfig)) -> Self {
         let clock = Arc::new(ManualClock::new(Timestamp::from_unix_millis(START_MS)));
         let identities = Arc::new(Map::default());
         let store = Arc::new(TestStore::new());
@@ -94,7 +101,7 @@ impl Bench {
             outbound: outbound.clone(),
             presence: presence.clone(),
             buckets: Arc::new(SenderRates::new(config.rate, clock.clone())),
-            peers: None,
+            peers,
         };
         let relay = Relay::new(config, seams, Box::new(StdRng::seed_from_u64(2)));
         Self {
@@ -110,9 +117,13 @@ impl Bench {
 
     /// An agent that has existed for a day, not registered.
     fn stranger(&self, name: &str) -> Agent {
+        self.stranger_at("hub.example", name)
+    }
+
+    fn stranger_at(&self, domain: &str, name: &str) -> Agent {
         let mut rng = self.rng.lock().unwrap();
         Agent {
-            did: Did::parse(&format!("did:aip:hub.example:{name}")).unwrap(),
+            did: Did::parse(&format!("did:aip:{domain}:{name}")).unwrap(),
             signing: SigningKey::generate(&mut *rng),
             opening: OpeningKey::generate(&mut *rng),
             rotation: SigningKey::generate(&mut *rng),
@@ -227,6 +238,26 @@ impl Bench {
         };
         let messages = self.store.fetch(&MailboxId::of(&agent.did), fetch).await.unwrap();
         messages.into_iter().map(|message| message.wire).collect()
+    }
+
+    /// What the agent's only session hears of its messages, from now on.
+    async fn listen(&self, agent: &Agent) -> (Attached, SessionId) {
+        let attached = self.presence.attach(MailboxId::of(&agent.did)).await;
+        let session = SessionId::from_random(1);
+        let position = Position {
+            epoch: Epoch::from_random(1),
+            floor: 0,
+            next_seq: 1,
+        };
+        let joining = Joining {
+            session,
+            share: false,
+            credit: 10,
+            position,
+            generation: 0,
+        };
+        let (_bell, _effects) = attached.join(self.clock.now(), joining);
+        (attached, session)
     }
 
     fn lookups(&self) -> usize {

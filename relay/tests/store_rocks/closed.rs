@@ -6,9 +6,11 @@ use aip_protocol::time::Timestamp;
 use aip_relay::dedup::DedupWindow as _;
 use aip_relay::limits::{DEAD_LETTER_SECS, RETENTION_SECS, STATUS_SECS};
 use aip_relay::mailbox::rocks::{ClosedStore, OpenError, Retimed, RocksMailboxes};
-use aip_relay::mailbox::suite::{bob, did, duplicate, envelope, stored};
-use aip_relay::mailbox::{DeadLetters as _, Epoch, Fetch, Mailboxes as _, Select, Status, Statuses as _};
-use aip_relay::mailbox::{StoredMessage, Upkeep as _};
+use aip_relay::mailbox::suite::{bob, did, duplicate, envelope, letter, outbox, remote, stored};
+use aip_relay::mailbox::{
+    DeadLetters as _, Epoch, Fate, Fetch, Mailboxes as _, Outboxes as _, Select, Status, Statuses as _,
+    StoredMessage, Upkeep as _,
+};
 
 use crate::ground::{Ground, mail, pending, start};
 
@@ -114,6 +116,35 @@ async fn a_clock_that_was_far_ahead_is_set_back() {
         store.append(envelope(now, "alice", "bob", 4)).await.unwrap(),
         stored(4)
     );
+}
+
+/// What waits for a peer begins its time anew like other mail, and is still told to be queued.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_letter_that_was_queued_in_the_future_is_queued_now() {
+    let (ground, now) = (Ground::new(), start() + Duration::from_hours(1));
+    let future = start() + Duration::from_hours(24 * 365 * 10);
+    let sent = letter(future, "alice", remote("erin"), 1);
+    ground.open().append(sent.clone()).await.unwrap();
+    let reset = closed(&ground).reset_clock(now, RETENTION, &Epoch::from_random(9));
+    assert_eq!(reset.unwrap().messages, 1);
+    let store = ground.open();
+    let told = store
+        .status(&sent.sender, sent.id, Some(&sent.recipient))
+        .await
+        .unwrap();
+    let told: Vec<_> = told.iter().map(|record| (record.status, record.at)).collect();
+    assert_eq!(told, [(Status::Queued, now)]);
+    let fates = [(1, Fate::Delivered)];
+    assert_eq!(
+        store.settle_outbox(&outbox(), &fates, now).await.unwrap().len(),
+        1
+    );
+    let told = store
+        .status(&sent.sender, sent.id, Some(&sent.recipient))
+        .await
+        .unwrap();
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0].status, Status::Delivered);
 }
 
 /// The hub of that future would recognise a retry, so the hub that has come there in the right time does, too.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use aip_relay::mailbox::suite::{did, envelope};
+use aip_relay::mailbox::suite::{did, envelope, letter, outbox, remote};
 use aip_relay::mailbox::{MailboxId, Mailboxes as _, Route, Status};
 
 use super::ground::{Ground, start};
@@ -22,6 +22,10 @@ async fn every_mailbox_and_every_status_is_met_once() {
         store.append(envelope(at, "alice", name, n)).await.unwrap();
     }
 
+    // Mail for other hubs lies in outboxes, which are walked over like mailboxes.
+    let abroad = letter(start() + Duration::from_hours(120), "alice", remote("erin"), 9);
+    store.append(abroad).await.unwrap();
+
     let mut mailboxes = Vec::new();
     loop {
         let page = store
@@ -33,7 +37,8 @@ async fn every_mailbox_and_every_status_is_met_once() {
         }
         mailboxes.extend(page);
     }
-    let expected: BTreeSet<_> = names.iter().map(|name| MailboxId::of(&did(name))).collect();
+    let own = names.iter().map(|name| MailboxId::of(&did(name)));
+    let expected: BTreeSet<_> = own.chain([outbox()]).collect();
     assert_eq!(mailboxes, expected.into_iter().collect::<Vec<_>>());
 
     let mut statuses = Vec::new();
@@ -45,12 +50,15 @@ async fn every_mailbox_and_every_status_is_met_once() {
         statuses.extend(page);
     }
     let told: Vec<_> = statuses.iter().map(|kept| kept.record.to.clone()).collect();
-    assert_eq!(told, names.map(did), "in the order of acceptance");
+    let expected: Vec<_> = names.map(did).into_iter().chain([remote("erin")]).collect();
+    assert_eq!(told, expected, "in the order of acceptance");
     assert!(
         statuses
             .iter()
             .all(|kept| kept.sender == MailboxId::of(&did("alice")))
     );
+    let last = statuses.pop().unwrap();
+    assert_eq!((last.record.status, last.record.seq), (Status::Queued, Some(1)));
     assert!(statuses.iter().all(|kept| kept.record.status == Status::Stored));
 }
 

@@ -77,6 +77,20 @@ fn the_first_answer_is_told_again() {
         (Some(7), Route::Mailbox)
     );
     assert_eq!(entry(Kind::Direct, 7, vec![]).answer(), (None, Route::Direct));
+    assert_eq!(entry(Kind::Peer, 7, vec![]).answer(), (Some(7), Route::Peer));
+}
+
+#[test]
+fn a_letter_lies_in_the_outbox_of_its_recipients_hub() {
+    let entry = |kind| entry(kind, 7, vec![]);
+    let bob = MailboxId::of(&did("bob"));
+    for kind in [Kind::Message, Kind::Direct, Kind::Redriven] {
+        assert_eq!(entry(kind).mailbox(), bob);
+    }
+    assert_eq!(
+        entry(Kind::Peer).mailbox(),
+        MailboxId::of_peer(&did("bob").domain())
+    );
 }
 
 #[test]

@@ -191,6 +191,9 @@ impl Upkeep for Pair {
         let [one, other] = self.stores.each_ref().map(Upkeep::stats);
         StoreStats {
             stored: one.stored + other.stored,
+            queued: one.queued + other.queued,
+            handed_over: one.handed_over + other.handed_over,
+            refused: one.refused + other.refused,
             direct: one.direct + other.direct,
             duplicates: one.duplicates + other.duplicates,
             reused: one.reused + other.reused,

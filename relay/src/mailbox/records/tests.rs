@@ -76,6 +76,29 @@ fn what_is_absent_is_zero() {
     assert_eq!(decode_count(Some(encode_count(9))).unwrap(), 9);
 }
 
+/// Byte for byte what stores on disks hold.
+#[test]
+fn a_route_is_written_as_it_ever_was() {
+    for (route, byte) in [(Route::Mailbox, 0), (Route::Direct, 1), (Route::Peer, 2)] {
+        let record = DedupRecord {
+            until: 9,
+            digest: [7; 32],
+            route,
+            seq: Some(3),
+        };
+        let written = [
+            &[VERSION][..],
+            &9_u64.to_be_bytes(),
+            &[7; 32],
+            &[byte],
+            &3_u64.to_be_bytes(),
+        ]
+        .concat();
+        assert_eq!(record.encode(), written);
+        assert_eq!(DedupRecord::decode(&written).unwrap(), record);
+    }
+}
+
 #[test]
 fn another_version_is_not_guessed_at() {
     let mut bytes = MailboxRecord::EMPTY.encode().to_vec();
@@ -94,8 +117,12 @@ proptest! {
     }
 
     #[test]
-    fn dedup_records_read_back(until: u64, digest: [u8; 32], direct: bool, seq in 1..u64::MAX) {
-        let (route, seq) = if direct { (Route::Direct, None) } else { (Route::Mailbox, Some(seq)) };
+    fn dedup_records_read_back(until: u64, digest: [u8; 32], route in 0..3, seq in 1..u64::MAX) {
+        let (route, seq) = match route {
+            0 => (Route::Mailbox, Some(seq)),
+            1 => (Route::Direct, None),
+            _ => (Route::Peer, Some(seq)),
+        };
         let record = DedupRecord { until, digest, route, seq };
         prop_assert_eq!(DedupRecord::decode(&record.encode()).unwrap(), record);
     }

@@ -5,9 +5,7 @@ use std::pin::pin;
 use futures_util::future::poll_immediate;
 
 use super::*;
-use crate::mailbox::{Epoch, Quota, Route, Status};
-use crate::presence::Joining;
-use crate::session::{Position, SessionId};
+use crate::mailbox::{Quota, Route, Status};
 
 #[tokio::test]
 async fn a_message_is_stored_and_its_sender_can_ask() {
@@ -294,21 +292,7 @@ async fn a_connected_sender_hears_what_became_of_its_messages() {
         bench.agent("bob"),
         bench.direct_agent("carol"),
     );
-    let attached = bench.presence.attach(MailboxId::of(&alice.did)).await;
-    let session = SessionId::from_random(1);
-    let position = Position {
-        epoch: Epoch::from_random(1),
-        floor: 0,
-        next_seq: 1,
-    };
-    let joining = Joining {
-        session,
-        share: false,
-        credit: 10,
-        position,
-        generation: 0,
-    };
-    let (_bell, _effects) = attached.join(bench.clock.now(), joining);
+    let (attached, session) = bench.listen(&alice).await;
     for (to, status) in [(&bob, Status::Stored), (&carol, Status::Delivered)] {
         let envelope = bench.envelope(&alice, to);
         bench.send(&envelope).await.unwrap();
