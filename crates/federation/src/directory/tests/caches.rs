@@ -33,7 +33,7 @@ async fn a_good_document_is_asked_for_again_when_its_time_is_over() {
     assert_eq!(world.asked(), 2);
     assert_eq!(
         world.record().await.fresh_until,
-        Some(world.now() + Duration::from_secs(600))
+        Some(world.now() + Duration::from_mins(10))
     );
 }
 

@@ -11,7 +11,7 @@ async fn the_first_keys_are_pinned_and_the_log_says_so() {
     let record = world.record().await;
     assert_eq!(record.pinned, [world.hub.key.public().clone()]);
     assert_eq!(record.document, Some(world.hub.document(world.now()).json));
-    assert_eq!(record.fresh_until, Some(world.now() + Duration::from_secs(600)));
+    assert_eq!(record.fresh_until, Some(world.now() + Duration::from_mins(10)));
     assert_eq!(world.actions().await, ["pin"]);
     let detail = world.store.audit_log(None, 0, 1).await.unwrap().remove(0).detail;
     assert_eq!(detail, world.hub.kid());
@@ -145,7 +145,7 @@ async fn an_older_document_that_says_something_else_is_refused() {
     world.publish();
     world.fresh().await.unwrap();
     let replaced = FakeHub::new("two.example", 2);
-    replaced.publish(&world.net, world.now() - Duration::from_secs(60));
+    replaced.publish(&world.net, world.now() - Duration::from_mins(1));
     world.pass(10);
     assert_eq!(code(&world.fresh().await), ErrorCode::PeerFailed);
     assert!(world.record().await.frozen.is_none());
@@ -164,7 +164,7 @@ async fn processes_of_one_hub_need_not_sign_at_the_same_moment() {
     assert_eq!(world.asked(), 2);
     let record = world.record().await;
     assert_eq!(record.document, kept, "the newer one stays");
-    assert_eq!(record.fresh_until, Some(world.now() + Duration::from_secs(600)));
+    assert_eq!(record.fresh_until, Some(world.now() + Duration::from_mins(10)));
 }
 
 #[tokio::test]
