@@ -11,6 +11,7 @@ use prometheus::{
 };
 
 mod engines;
+mod federation;
 mod families;
 pub(crate) mod rooms;
 

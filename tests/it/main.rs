@@ -12,6 +12,7 @@ mod cluster_faults;
 mod deploy;
 mod engines;
 mod faults;
+mod federation;
 mod hostile;
 mod limits;
 mod pages;

@@ -32,7 +32,10 @@ pub async fn play(say: impl Fn(&str)) -> Result<()> {
     let [alpha, beta, mut gamma] = [(); 3].map(|()| TestHub::start_with(HubOptions::default()));
     for (name, hub) in [("alpha", &alpha), ("beta", &beta), ("gamma", &gamma)] {
         let pid = hub.pid().unwrap_or_default();
-        say(&format!("{name} serves {} (process {pid}, a data folder of its own).", hub.domain()));
+        say(&format!(
+            "{name} serves {} (process {pid}, a data folder of its own).",
+            hub.domain()
+        ));
     }
     let alice = agent(&alpha, "alice").await?;
     let bob = agent(&beta, "bob").await?;
@@ -51,7 +54,11 @@ pub async fn play(say: impl Fn(&str)) -> Result<()> {
 async fn resolve(alpha: &TestHub, bob: &Client, whom: &str, say: &impl Fn(&str)) -> Result<()> {
     let target = format!("/api/v1/resolve/{}", whom.replace('#', "%23"));
     let answer = ask(alpha.url(), &Request::get(target)).await;
-    ensure!(answer.status == 200, "alpha does not resolve {whom}: {}", answer.text());
+    ensure!(
+        answer.status == 200,
+        "alpha does not resolve {whom}: {}",
+        answer.text()
+    );
     let found = answer.json();
     let did = bob.did().context("bob has a DID")?.to_string();
     ensure!(found["did"] == did.as_str(), "alpha says {found}");
@@ -95,12 +102,19 @@ async fn outage(
     queued(alice, &handle(beta, "bob"), "does gamma keep you from your mail?").await?;
     let messages = receive((beta, "bob"), bob, 1).await?;
     check_texts(&messages, ["does gamma keep you from your mail?".to_owned()])?;
-    say(&format!("{WAITING} letters to carol wait at alpha; one to bob passes at once: a dead peer holds up no other."));
+    say(&format!(
+        "{WAITING} letters to carol wait at alpha; one to bob passes at once: a dead peer holds up no other."
+    ));
     tokio::task::block_in_place(|| gamma.restart());
     say("gamma comes back.");
     let messages = receive((gamma, "carol"), carol, WAITING).await?;
-    check_texts(&messages, (1..=WAITING).map(|number| format!("while you were away {number}")))?;
-    say(&format!("alpha tries again by itself: carol gets all {WAITING}, once, in order."));
+    check_texts(
+        &messages,
+        (1..=WAITING).map(|number| format!("while you were away {number}")),
+    )?;
+    say(&format!(
+        "alpha tries again by itself: carol gets all {WAITING}, once, in order."
+    ));
     Ok(())
 }
 
@@ -114,7 +128,9 @@ async fn rotation(alice: &Client, (beta, bob): (&TestHub, &Client), say: &impl F
     queued(alice, &handle(beta, "bob"), "signed with a new key").await?;
     let messages = receive((beta, "bob"), bob, 1).await?;
     check_texts(&messages, ["signed with a new key".to_owned()])?;
-    say("alice rotates all her keys at alpha. Her next letter is checked at beta against one fresh look, and arrives.");
+    say(
+        "alice rotates all her keys at alpha. Her next letter is checked at beta against one fresh look, and arrives.",
+    );
     Ok(())
 }
 
@@ -123,9 +139,16 @@ async fn spoofed(alpha: &TestHub, beta: &TestHub, say: &impl Fn(&str)) -> Result
     let key = SigningKey::from_seed([7; 32]);
     let body = json!({ "aip": "1", "domain": beta.domain(), "epoch": "e", "items": [] }).to_string();
     let answer = ask(alpha.url(), &push(alpha, &key, &beta.domain(), body)?).await;
-    ensure!(answer.status == 401, "a spoofed hub was answered {}: {}", answer.status, answer.text());
+    ensure!(
+        answer.status == 401,
+        "a spoofed hub was answered {}: {}",
+        answer.status,
+        answer.text()
+    );
     let code = answer.json()["code"].as_str().unwrap_or_default().to_owned();
-    say(&format!("Somebody with a key of their own says to be beta: alpha answers 401 `{code}`."));
+    say(&format!(
+        "Somebody with a key of their own says to be beta: alpha answers 401 `{code}`."
+    ));
     Ok(())
 }
 
@@ -136,7 +159,9 @@ async fn spoofed(alpha: &TestHub, beta: &TestHub, say: &impl Fn(&str)) -> Result
 pub fn push(to: &TestHub, key: &SigningKey, domain: &str, body: String) -> Result<Request> {
     const JSON: &str = "application/json";
     let url = Url::parse(&format!("{}/federation/v1/messages", to.url()))?;
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_secs();
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)?
+        .as_secs();
     let created_secs = i64::try_from(now)?;
     let stamp = Stamp {
         created_secs,
@@ -160,7 +185,11 @@ pub fn push(to: &TestHub, key: &SigningKey, domain: &str, body: String) -> Resul
 /// Sends a text that goes to another hub.
 async fn queued(client: &Client, to: &str, text: &str) -> Result<Sent> {
     let sent = client.send(&Draft::text(to, text)).await?;
-    ensure!(sent.status == SentStatus::Queued, "answered {:?} instead of queued", sent.status);
+    ensure!(
+        sent.status == SentStatus::Queued,
+        "answered {:?} instead of queued",
+        sent.status
+    );
     Ok(sent)
 }
 
@@ -172,7 +201,10 @@ async fn await_status(client: &Client, sent: &Sent, wanted: &[&str]) -> Result<(
             return Ok(());
         }
         let (status, code) = (found.status, found.code);
-        ensure!(Instant::now() < until, "the status stays {status} ({code:?}), not one of {wanted:?}");
+        ensure!(
+            Instant::now() < until,
+            "the status stays {status} ({code:?}), not one of {wanted:?}"
+        );
         sleep(Duration::from_millis(100)).await;
     }
 }
@@ -183,7 +215,9 @@ async fn receive((hub, name): (&TestHub, &str), client: &Client, count: usize) -
     let mut listener = client.listen(inbox, ListenOptions::default());
     let mut messages = Vec::new();
     while messages.len() < count {
-        let message = timeout(DEADLINE, listener.next()).await.context("nothing arrives")??;
+        let message = timeout(DEADLINE, listener.next())
+            .await
+            .context("nothing arrives")??;
         listener.ack(&message).await?;
         messages.push(message);
     }
@@ -192,7 +226,10 @@ async fn receive((hub, name): (&TestHub, &str), client: &Client, count: usize) -
 }
 
 fn check_texts(messages: &[Incoming], wanted: impl IntoIterator<Item = String>) -> Result<()> {
-    let came: Vec<&str> = messages.iter().filter_map(|message| message.content.as_text()).collect();
+    let came: Vec<&str> = messages
+        .iter()
+        .filter_map(|message| message.content.as_text())
+        .collect();
     let wanted: Vec<String> = wanted.into_iter().collect();
     ensure!(came == wanted, "came {came:?} instead of {wanted:?}");
     Ok(())

@@ -88,7 +88,11 @@ pub enum Event {
 impl Event {
     /// How one attempt to send `envelope` ended.
     pub fn sent(envelope: &Envelope, answer: &Result<Sent, Error>) -> Self {
+        // A place in the outbox to another hub is none in a mailbox.
+        let of_outbox = |sent: &Sent| sent.route.as_deref() == Some("peer");
         let (outcome, seq) = match answer {
+            Ok(sent) if of_outbox(sent) && sent.status == SentStatus::Duplicate => (Outcome::Duplicate, None),
+            Ok(sent) if of_outbox(sent) => (Outcome::Ok, None),
             Ok(sent) if sent.status == SentStatus::Duplicate => (Outcome::Duplicate, sent.seq),
             Ok(sent) => (Outcome::Ok, sent.seq),
             Err(error) if error.is_transient() => (Outcome::Unknown, None),

@@ -54,6 +54,15 @@ impl TestAgent {
         Self::draft(hub, name, |_| ())
     }
 
+    /// An agent of any domain.
+    ///
+    /// # Panics
+    /// When no such agent can be.
+    #[must_use]
+    pub fn at(domain: &str, name: &str) -> Self {
+        must(Self::try_at(domain, name, |_| ()))
+    }
+
     /// The same, with another operation 0.
     ///
     /// # Panics
@@ -72,11 +81,15 @@ impl TestAgent {
         name: &str,
         change: impl FnOnce(&mut OperationDraft),
     ) -> Result<Self, Refusal> {
+        Self::try_at(&hub.domain(), name, change)
+    }
+
+    fn try_at(domain: &str, name: &str, change: impl FnOnce(&mut OperationDraft)) -> Result<Self, Refusal> {
         let entropy = Entropy::system();
         let key = || SigningKey::from_seed(entropy.bytes());
         let (signing, rotation) = (key(), key());
         let opening = OpeningKey::from_seed(entropy.bytes());
-        let did = Handle::parse(&format!("{name}#{}", hub.domain()))?.did();
+        let did = Handle::parse(&format!("{name}#{domain}"))?.did();
         let keys = Keys {
             signing: vec![signing.public().clone()],
             sealing: vec![opening.public().clone()],

@@ -1,6 +1,7 @@
 //! What the rooms count themselves, read when somebody asks: the relay, its store, who is connected, who exists.
 
 use aip_catalog::CatalogStats;
+use aip_federation::delivery::PeerView;
 use aip_protocol::time::Timestamp;
 use aip_registry::directory::Counts;
 use aip_relay::mailbox::{Health, StoreStats};
@@ -9,7 +10,7 @@ use aip_relay::relay::RelayStats;
 use prometheus::proto::MetricFamily;
 use prometheus::{IntCounterVec, IntGaugeVec, Opts};
 
-use super::engines;
+use super::{engines, federation};
 use super::families::Families;
 use crate::app::App;
 
@@ -17,7 +18,11 @@ use crate::app::App;
 ///
 /// # Errors
 /// Two metrics of one name, which is a bug.
-pub(crate) fn gather(app: &App, counts: Option<Counts>) -> Result<Vec<MetricFamily>, prometheus::Error> {
+pub(crate) fn gather(
+    app: &App,
+    counts: Option<Counts>,
+    peers: &[PeerView],
+) -> Result<Vec<MetricFamily>, prometheus::Error> {
     let families = Families::new();
     families.time(app.clock.now())?;
     families.relay(app.relay.stats())?;
@@ -27,6 +32,9 @@ pub(crate) fn gather(app: &App, counts: Option<Counts>) -> Result<Vec<MetricFami
     families.catalog(&app.catalog.stats())?;
     if let Some(counts) = counts {
         families.registry(counts)?;
+    }
+    if let Some(federation) = &app.federation {
+        federation::add(&families, federation, peers)?;
     }
     if let Some(stores) = &app.stores {
         engines::add(&families, stores)?;
@@ -49,6 +57,11 @@ impl Families {
             "aip_relay_stored_total",
             "Envelopes stored in a mailbox",
             stats.stored(),
+        )?;
+        self.counter(
+            "aip_relay_queued_total",
+            "Envelopes queued for other hubs",
+            stats.queued(),
         )?;
         self.counter(
             "aip_relay_delivered_total",

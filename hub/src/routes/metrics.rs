@@ -27,7 +27,11 @@ pub fn endpoints() -> Vec<Endpoint> {
 pub async fn metrics(app: web::Data<App>) -> Result<HttpResponse, ApiError> {
     // A database that does not answer must not hide the other counters; readiness tells about it.
     let counts = app.registry.counts().await.ok();
-    let text = rooms::gather(&app, counts).and_then(|families| app.metrics.encode(families));
+    let peers = match &app.federation {
+        Some(federation) => federation.delivery.views().await.unwrap_or_default(),
+        None => Vec::new(),
+    };
+    let text = rooms::gather(&app, counts, &peers).and_then(|families| app.metrics.encode(families));
     let text = text.map_err(|error| ApiError::failed(ErrorCode::Internal, error))?;
     Ok(HttpResponse::Ok()
         .insert_header((CONTENT_TYPE, TEXT_FORMAT))

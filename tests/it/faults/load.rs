@@ -47,7 +47,7 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// As fast as they can.
-    const FULL: Self = Self {
+    pub(crate) const FULL: Self = Self {
         rest: Duration::ZERO,
         life: Duration::from_secs(1),
     };
@@ -72,6 +72,11 @@ impl Load {
 
     /// The same at another pace.
     pub(crate) async fn paced(home: Home, seed: u64, pace: Pace) -> Result<Self> {
+        Self::between(&home, &home, seed, pace).await
+    }
+
+    /// Agents of one hub that send to agents of another, or of the same.
+    pub(crate) async fn between(home: &Home, there: &Home, seed: u64, pace: Pace) -> Result<Self> {
         let (stop_sending, sending) = watch::channel(false);
         let (stop_receiving, receiving) = watch::channel(false);
         let history = History::default();
@@ -79,12 +84,12 @@ impl Load {
         let mut owners = Vec::new();
         let names: Vec<String> = (0..RECIPIENTS).map(|n| format!("recipient-{n}")).collect();
         for (n, name) in (0..).zip(&names) {
-            let client = agent(&home, name).await?;
+            let client = agent(there, name).await?;
             let did = client.did().context("a DID")?.to_string();
             owners.push(client);
             let recipient = Recipient {
-                hub: home.url.clone(),
-                folder: folder(&home, name),
+                hub: there.url.clone(),
+                folder: folder(there, name),
                 did,
                 history: history.clone(),
                 life: pace.life,
@@ -94,7 +99,8 @@ impl Load {
             recipients.spawn_blocking(move || recipient.live_on(chance, &stop));
         }
         for n in 0..SENDERS {
-            let sender = Sender::new(&home, &format!("sender-{n}"), &names, history.clone()).await?;
+            let handles = names.iter().map(|name| handle(there, name)).collect();
+            let sender = Sender::new(home, &format!("sender-{n}"), handles, history.clone()).await?;
             let sender = Sender {
                 rest: pace.rest,
                 ..sender
@@ -184,12 +190,11 @@ struct Sender {
 }
 
 impl Sender {
-    async fn new(home: &Home, name: &str, recipients: &[String], history: History) -> Result<Self> {
+    async fn new(home: &Home, name: &str, recipients: Vec<String>, history: History) -> Result<Self> {
         let client = agent(home, name).await?;
         let clock = ManualClock::new(SystemClock.now() - STALE);
         let late = builder(home, name)?.clock(Arc::new(clock)).build()?;
         let session = client.listen(Arc::new(MemoryInbox::default()), options());
-        let recipients: Vec<String> = recipients.iter().map(|name| handle(home, name)).collect();
         for to in &recipients {
             // From here on the identities are known, also to a client that looks while the hub is away.
             client.identity(to).await?;

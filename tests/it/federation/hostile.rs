@@ -1,0 +1,324 @@
+//! A peer that floods, lies, replays, re-signs, hangs: the hub stays well, delivers nothing that is not authentic, and says who
+//! did what.
+
+use aip_tests::keyed::now;
+use aip_tests::peer::{Mood, item, item_of};
+use aip_tests::raw::{Request, ask, try_ask};
+use aip_tests::{TestAgent, TestHub, TestPeer, Vitals};
+use serde_json::{Value, json};
+
+use super::{inbox, local_mail_passes, operate, roomy, until};
+
+/// A hub with two agents, and a peer that has handed in one good message.
+struct Scene {
+    hub: TestHub,
+    peer: TestPeer,
+    bob: TestAgent,
+    carol: TestAgent,
+    token: String,
+    mallory: TestAgent,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let hub = TestHub::start_with(roomy());
+        let peer = TestPeer::start("e1").await;
+        let bob = TestAgent::registered(&hub, "bob").await;
+        let carol = TestAgent::registered(&hub, "carol").await;
+        let token = bob.token(&hub).await;
+        let mallory = peer.agent("mallory");
+        let scene = Self {
+            hub,
+            peer,
+            bob,
+            carol,
+            token,
+            mallory,
+        };
+        let result = scene
+            .result(1, item(1, &scene.mallory.envelope(&scene.bob)))
+            .await;
+        assert_eq!(result["status"], "stored", "{result}");
+        scene
+    }
+
+    /// The result of one item.
+    async fn result(&self, seq: u64, item: Value) -> Value {
+        let answer = self
+            .peer
+            .hand_in(&self.hub, "e1", &[item])
+            .await
+            .expect("an answer");
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let answer = answer.json();
+        let results = answer["results"].as_array().cloned().unwrap_or_default();
+        let found = results.into_iter().find(|result| result["peer_seq"] == seq);
+        found.unwrap_or_else(|| panic!("no result for {seq}: {answer}"))
+    }
+
+    async fn received(&self) -> usize {
+        inbox(&self.hub, &self.token).await.len()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_peer_speaks_for_nobody_else() {
+    let scene = Scene::new().await;
+    let before = Vitals::of(&scene.hub).await;
+    let elsewhere = TestAgent::at("elsewhere.example", "eve");
+    let stolen = scene.mallory.resigned(&elsewhere.envelope(&scene.bob), |_| ());
+    let stolen: Value = serde_json::from_slice(&stolen).expect("JSON");
+    let good = Value::from(scene.mallory.envelope(&scene.bob).json.clone());
+    let mut changed = good.clone();
+    changed["type"] = json!("aip.receipt");
+    let cases = [
+        (
+            "of another domain",
+            Value::from(elsewhere.envelope(&scene.bob).json.clone()),
+            "from_domain_mismatch",
+        ),
+        (
+            "of our own agent",
+            Value::from(scene.carol.envelope(&scene.bob).json.clone()),
+            "from_domain_mismatch",
+        ),
+        ("signed by another agent", stolen, "from_domain_mismatch"),
+        ("changed on the way", changed, "signature_invalid"),
+        (
+            "of nobody",
+            Value::from(
+                TestAgent::at(scene.peer.domain.as_str(), "nobody")
+                    .envelope(&scene.bob)
+                    .json
+                    .clone(),
+            ),
+            "sender_unknown",
+        ),
+        (
+            "to somebody elsewhere",
+            Value::from(scene.mallory.envelope(&elsewhere).json.clone()),
+            "to_domain_mismatch",
+        ),
+        (
+            "to nobody",
+            Value::from(
+                scene
+                    .mallory
+                    .envelope(&TestAgent::new(&scene.hub, "nobody"))
+                    .json
+                    .clone(),
+            ),
+            "recipient_unknown",
+        ),
+        ("no envelope", json!({ "aip": "1" }), "member_missing"),
+    ];
+    for (seq, (what, envelope, code)) in (2..).zip(cases) {
+        let result = scene.result(seq, item_of(seq, envelope.clone())).await;
+        assert_eq!(
+            (result["status"].as_str(), result["code"].as_str()),
+            (Some("refused"), Some(code)),
+            "{what}: {result}"
+        );
+        let again = scene.result(seq, item_of(seq, envelope)).await;
+        assert_eq!(again["code"], code, "the same item again: {again}");
+    }
+    assert_eq!(scene.received().await, 1, "something false came through");
+    local_mail_passes(&scene.hub, &scene.carol, &scene.bob).await;
+    Vitals::assert_unharmed(&scene.hub, &before).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_replayed_spoofed_or_oversized_is_refused() {
+    let scene = Scene::new().await;
+    let before = Vitals::of(&scene.hub).await;
+    let push = scene.peer.push(
+        &scene.hub,
+        scene
+            .peer
+            .batch("e1", &[item(2, &scene.mallory.envelope(&scene.bob))]),
+    );
+    assert_eq!(ask(scene.hub.url(), &push).await.status, 200);
+    let replayed = ask(scene.hub.url(), &push).await;
+    assert_eq!(
+        replayed.status,
+        401,
+        "a nonce was used twice: {}",
+        replayed.text()
+    );
+
+    let other = aip_client::protocol::multikey::SigningKey::from_seed([3; 32]);
+    let domain = scene.peer.domain.as_str();
+    let spoofed = scene
+        .peer
+        .signed(&scene.hub, &other, domain, scene.peer.batch("e1", &[]));
+    assert_eq!(ask(scene.hub.url(), &spoofed).await.code(), "hub_key_unknown");
+    let ours = scene.hub.domain();
+    let claimed = scene
+        .peer
+        .signed(&scene.hub, &other, &ours, scene.peer.batch("e1", &[]));
+    let answer = ask(scene.hub.url(), &claimed).await;
+    assert!(
+        (400..500).contains(&answer.status),
+        "it took a request in its own name: {}",
+        answer.text()
+    );
+    let lying = json!({ "aip": "1", "domain": "elsewhere.example", "epoch": "e1", "items": [] }).to_string();
+    assert_eq!(
+        ask(scene.hub.url(), &scene.peer.push(&scene.hub, lying))
+            .await
+            .code(),
+        "from_domain_mismatch"
+    );
+
+    let many: Vec<Value> = (3..68)
+        .map(|seq| item(seq, &scene.mallory.envelope(&scene.bob)))
+        .collect();
+    let answer = scene
+        .peer
+        .hand_in(&scene.hub, "e1", &many)
+        .await
+        .expect("an answer");
+    assert_eq!(answer.status, 413, "{}", answer.text());
+    let large = scene.peer.push(&scene.hub, vec![b' '; 1024 * 1024 + 1]);
+    let answer = try_ask(scene.hub.url(), &large).await;
+    assert!(
+        answer.is_none_or(|answer| answer.status == 413),
+        "a push above 1 MiB was read"
+    );
+    assert_eq!(scene.received().await, 2);
+    local_mail_passes(&scene.hub, &scene.carol, &scene.bob).await;
+    Vitals::assert_unharmed(&scene.hub, &before).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn numbers_out_of_order_fill_no_memory_and_lose_nothing() {
+    let scene = Scene::new().await;
+    let before = Vitals::of(&scene.hub).await;
+    // Every second number, from the far end: nothing is ever contiguous.
+    let mut retried = 0;
+    for batch in 0..200_u64 {
+        let items: Vec<Value> = (0..64)
+            .map(|n| item_of(100_000 - 2 * (batch * 64 + n) % 99_990, json!({ "aip": "1" })))
+            .collect();
+        let Some(answer) = scene.peer.hand_in(&scene.hub, "e1", &items).await else {
+            continue;
+        };
+        if answer.status != 200 {
+            assert_eq!(answer.status, 429, "{}", answer.text());
+            continue;
+        }
+        let answer = answer.json();
+        let results = answer["results"].as_array().cloned().unwrap_or_default();
+        retried += results
+            .iter()
+            .filter(|result| result["status"] == "retry")
+            .count();
+        assert_eq!(answer["acked_through"], 1, "{answer}");
+    }
+    assert!(
+        retried > 0,
+        "a peer that leaves gaps everywhere is never asked to fill them"
+    );
+    let result = scene
+        .result(2, item(2, &scene.mallory.envelope(&scene.bob)))
+        .await;
+    assert_eq!(
+        result["status"], "stored",
+        "what fills the gap comes through: {result}"
+    );
+    local_mail_passes(&scene.hub, &scene.carol, &scene.bob).await;
+    Vitals::assert_unharmed(&scene.hub, &before).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_a_peer_answers_mail_waits_until_it_is_kind() {
+    let scene = Scene::new().await;
+    let before = Vitals::of(&scene.hub).await;
+    let moods = [Mood::Busy, Mood::Html, Mood::Nonsense, Mood::Endless, Mood::Hangs];
+    for (number, mood) in moods.into_iter().enumerate() {
+        scene.peer.turn(mood);
+        let pushed = scene.peer.items().len();
+        let answer = scene.bob.send(&scene.hub, &scene.mallory).await;
+        assert_eq!(
+            (answer.status, answer.json()["status"].as_str()),
+            (202, Some("queued")),
+            "{}",
+            answer.text()
+        );
+        if number == 0 {
+            until("it is tried", || async { scene.peer.items().len() > pushed }).await;
+        } else {
+            let path = format!("/admin/peers/{}/retry", scene.peer.domain);
+            until("it is tried", || async {
+                assert_eq!(
+                    operate(&scene.hub, Request::post(path.clone(), "{}"))
+                        .await
+                        .status,
+                    202
+                );
+                scene.peer.items().len() > pushed
+            })
+            .await;
+        }
+        local_mail_passes(&scene.hub, &scene.carol, &scene.bob).await;
+    }
+    let shown = operate(
+        &scene.hub,
+        Request::get(format!("/admin/peers/{}", scene.peer.domain)),
+    )
+    .await
+    .json();
+    assert_eq!(shown["outbox"]["pending"], 5, "nothing has left: {shown}");
+    assert!(
+        shown["outbox"]["last_error"].is_string(),
+        "the operator sees why: {shown}"
+    );
+    scene.peer.turn(Mood::Kind);
+    let path = format!("/admin/peers/{}/retry", scene.peer.domain);
+    until("all of it leaves", || async {
+        operate(&scene.hub, Request::post(path.clone(), "{}")).await;
+        let shown = operate(
+            &scene.hub,
+            Request::get(format!("/admin/peers/{}", scene.peer.domain)),
+        )
+        .await
+        .json();
+        shown["outbox"]["pending"] == 0
+    })
+    .await;
+    Vitals::assert_unharmed(&scene.hub, &before).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_history_that_forks_is_evidence_and_waits_for_the_operator() {
+    let scene = Scene::new().await;
+    let forked = scene.peer.agent("mallory");
+    let result = scene.result(2, item(2, &forked.envelope(&scene.bob))).await;
+    assert_eq!(
+        (result["status"].as_str(), result["code"].as_str()),
+        (Some("refused"), Some("history_forked")),
+        "{result}"
+    );
+    let evidence = operate(&scene.hub, Request::get("/admin/evidence")).await.json();
+    let found = &evidence["items"][0];
+    assert_eq!(
+        (found["code"].as_str(), found["subject"].as_str()),
+        (Some("history_forked"), Some(forked.did.as_str())),
+        "{evidence}"
+    );
+    assert!(
+        found["objects"]
+            .as_array()
+            .is_some_and(|objects| objects.len() >= 2),
+        "both operations: {evidence}"
+    );
+    let path = format!("/admin/histories/{}", forked.did.as_str().replace('%', "%25"));
+    assert_eq!(
+        operate(&scene.hub, Request::new("DELETE", path)).await.status,
+        204
+    );
+    let result = scene.result(3, item(3, &forked.envelope(&scene.bob))).await;
+    assert_eq!(result["status"], "stored", "the operator's word: {result}");
+    assert_eq!(scene.received().await, 2);
+    assert!(now() > scene.mallory.identity.head().created_at);
+}
