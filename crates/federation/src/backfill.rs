@@ -135,6 +135,3 @@ impl Inbound {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -35,6 +35,7 @@ mod knock;
 mod lines;
 pub(crate) mod query;
 mod seams;
+mod senders;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -130,7 +131,7 @@ impl Inbound {
         let peer = caller.domain.clone();
         let push = self.cpu.run(move || batch::read(&body, &peer)).await??;
         self.check_epoch(&caller, &push.epoch).await?;
-        judge::judge_to_the_end(self, caller.domain, push).await
+        judge::judge_to_the_end(self, ticket, push).await
     }
 
     /// The counters of reception.

@@ -129,6 +129,11 @@ impl Gate {
         Ok(())
     }
 
+    /// Whether a request of this peer was verified since this process began.
+    pub(crate) fn is_met(&self, domain: &Domain) -> bool {
+        self.lock().peers.get(domain).is_some()
+    }
+
     /// Whether the document of a domain that was never met may be looked up.
     pub(crate) fn look_up(&self, address: Option<IpAddr>, now: Timestamp) -> Result<(), Refusal> {
         let mut state = self.lock();

@@ -67,7 +67,7 @@ impl Inbound {
     ) -> Result<Arc<Peer>, Refusal> {
         let domain = &ticket.domain;
         self.policy.incoming(domain, record)?;
-        let is_known = record.is_some_and(|record| !record.pinned.is_empty());
+        let is_known = record.is_some_and(|record| !record.pinned.is_empty()) || self.gate.is_met(domain);
         if !is_known {
             self.gate.look_up(ticket.incoming.address, now)?;
         }

@@ -6,13 +6,11 @@ use std::sync::Arc;
 use aip_protocol::error::{ErrorCode, Refusal};
 use aip_protocol::name::{Did, Domain};
 use futures_util::future::join_all;
-use futures_util::stream::{self, StreamExt as _};
 
 use super::batch::Push;
-use super::lines::{Identities, Line, Rules, Stage, without_identity};
-use super::{Inbound, ItemResult, PushAnswer, Reception, unavailable};
-use crate::directory::Freshness;
-use crate::limits::{ABOVE_PRESSURE, SENDER_LOOKUPS_AT_ONCE, SENDERS_RETRY_SECS};
+use super::lines::{Line, Rules, Stage};
+use super::{Inbound, ItemResult, PushAnswer, Reception, Ticket, unavailable};
+use crate::limits::ABOVE_PRESSURE;
 use crate::peers::{Noted, PeerChange};
 
 impl Inbound {
@@ -96,62 +94,6 @@ impl Inbound {
                 line.decide(Reception::Refused(ErrorCode::RecipientUnknown));
             }
         }
-    }
-
-    /// A new peer hands in mail of so many senders only.
-    fn ration_senders(&self, peer: &Domain, lines: &mut [Line]) {
-        let now = self.seams.clock.now();
-        for line in lines {
-            let sender = line.admitted().map(|item| &item.envelope.from);
-            if sender.is_some_and(|sender| !self.gate.sender(peer, sender, now)) {
-                line.decide(Reception::Retry {
-                    code: ErrorCode::RateLimited,
-                    after_secs: SENDERS_RETRY_SECS,
-                });
-            }
-        }
-    }
-
-    /// The senders' own signatures, with the histories at hand; then once more with new ones, where those know no such key.
-    async fn verify(&self, lines: Vec<Line>) -> Result<Vec<Line>, Refusal> {
-        let senders = lines.iter().filter_map(Line::admitted);
-        let senders: BTreeSet<Did> = senders.map(|item| item.envelope.from.clone()).collect();
-        let identities = self.identities(senders, Freshness::Cached).await;
-        let work = move || {
-            let mut unknown = BTreeSet::new();
-            let lines = lines.into_iter();
-            let lines: Vec<Line> = lines
-                .map(|line| line.verify(&identities, Some(&mut unknown)))
-                .collect();
-            (lines, unknown)
-        };
-        let (lines, unknown) = self.cpu.run(work).await?;
-        if unknown.is_empty() {
-            return Ok(lines);
-        }
-        let identities = self.identities(unknown, Freshness::Fresh).await;
-        let work = move || {
-            lines
-                .into_iter()
-                .map(|line| line.verify(&identities, None))
-                .collect()
-        };
-        self.cpu.run(work).await
-    }
-
-    async fn identities(&self, senders: BTreeSet<Did>, freshness: Freshness) -> Identities {
-        let find = |did: Did| async move {
-            if freshness == Freshness::Fresh {
-                self.counters.look();
-            }
-            let found = self.seams.senders.identity(&did, freshness).await;
-            (did, found.map_err(|error| without_identity(&error)))
-        };
-        stream::iter(senders)
-            .map(find)
-            .buffer_unordered(SENDER_LOOKUPS_AT_ONCE)
-            .collect()
-            .await
     }
 
     /// Hands the verified items to this hub's agents: those of one pair in order, pairs side by side.
@@ -241,14 +183,15 @@ fn give_way(line: &mut Line) {
 }
 
 /// Judges in a task of its own, so that it ends whether or not the peer waits for the answer: items that were stored and not
-/// noted would be stored again if the peer came back after their dedup records are gone.
+/// noted would be stored again if the peer came back after their dedup records are gone. Until then the request keeps its
+/// place.
 pub(super) async fn judge_to_the_end(
     inbound: &Arc<Inbound>,
-    peer: Domain,
+    ticket: Arc<Ticket>,
     push: Push,
 ) -> Result<PushAnswer, Refusal> {
     let inbound = Arc::clone(inbound);
-    let judged = tokio::spawn(async move { inbound.judge(&peer, push).await }).await;
+    let judged = tokio::spawn(async move { inbound.judge(&ticket.domain, push).await }).await;
     judged.unwrap_or_else(|error| {
         tracing::error!(error = %error, "Judging a push ended early");
         Err(Refusal::new(

@@ -56,10 +56,9 @@ impl Inbound {
     async fn answer_status(&self, ticket: Arc<Ticket>) -> Result<StatusAnswer, Refusal> {
         let caller = self.authenticate(&ticket, None).await?;
         let [from, id, to] = query::read(&ticket.incoming.target, ["from", "id", "to"])?;
-        let from = Did::parse(&query::given(from, "from")?)?;
-        let to = Did::parse(&query::given(to, "to")?)?;
-        let id = Uuid::try_parse(&query::given(id, "id")?);
-        let id = id.map_err(|_uuid| query::invalid("id", "is a UUID"))?;
+        let (from, id) = (query::given(from, "from")?, query::given(id, "id")?);
+        let (from, to) = (Did::parse(&from)?, Did::parse(&query::given(to, "to")?)?);
+        let id = Uuid::try_parse(&id).map_err(|_uuid| query::invalid("id", "is a UUID"))?;
         if from.domain() != caller.domain {
             let detail = "A hub asks about mail of its own agents only.";
             return Err(Refusal::new(ErrorCode::FromDomainMismatch, detail));

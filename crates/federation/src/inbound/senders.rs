@@ -1,0 +1,70 @@
+//! Whose items they are: the senders' histories, at the peer that hands their mail in, and their own signatures.
+
+use std::collections::BTreeSet;
+
+use aip_protocol::error::{ErrorCode, Refusal};
+use aip_protocol::name::{Did, Domain};
+use futures_util::stream::{self, StreamExt as _};
+
+use super::lines::{Identities, Line, without_identity};
+use super::{Inbound, Reception};
+use crate::directory::Freshness;
+use crate::limits::{SENDER_LOOKUPS_AT_ONCE, SENDERS_RETRY_SECS};
+
+impl Inbound {
+    /// A new peer hands in mail of so many senders only.
+    pub(super) fn ration_senders(&self, peer: &Domain, lines: &mut [Line]) {
+        let now = self.seams.clock.now();
+        for line in lines {
+            let sender = line.admitted().map(|item| &item.envelope.from);
+            if sender.is_some_and(|sender| !self.gate.sender(peer, sender, now)) {
+                line.decide(Reception::Retry {
+                    code: ErrorCode::RateLimited,
+                    after_secs: SENDERS_RETRY_SECS,
+                });
+            }
+        }
+    }
+
+    /// The senders' own signatures, with the histories at hand; then once more with new ones, where those know no such key.
+    pub(super) async fn verify(&self, lines: Vec<Line>) -> Result<Vec<Line>, Refusal> {
+        let senders = lines.iter().filter_map(Line::admitted);
+        let senders: BTreeSet<Did> = senders.map(|item| item.envelope.from.clone()).collect();
+        let identities = self.identities(senders, Freshness::Cached).await;
+        let work = move || {
+            let mut unknown = BTreeSet::new();
+            let lines = lines.into_iter();
+            let lines: Vec<Line> = lines
+                .map(|line| line.verify(&identities, Some(&mut unknown)))
+                .collect();
+            (lines, unknown)
+        };
+        let (lines, unknown) = self.cpu.run(work).await?;
+        if unknown.is_empty() {
+            return Ok(lines);
+        }
+        let identities = self.identities(unknown, Freshness::Fresh).await;
+        let work = move || {
+            lines
+                .into_iter()
+                .map(|line| line.verify(&identities, None))
+                .collect()
+        };
+        self.cpu.run(work).await
+    }
+
+    async fn identities(&self, senders: BTreeSet<Did>, freshness: Freshness) -> Identities {
+        let find = |did: Did| async move {
+            if freshness == Freshness::Fresh {
+                self.counters.look();
+            }
+            let found = self.seams.senders.identity(&did, freshness).await;
+            (did, found.map_err(|error| without_identity(&error)))
+        };
+        stream::iter(senders)
+            .map(find)
+            .buffer_unordered(SENDER_LOOKUPS_AT_ONCE)
+            .collect()
+            .await
+    }
+}

@@ -1,0 +1,232 @@
+//! Hubs that mean harm.
+
+use super::*;
+use crate::limits::{ABOVE_MAX, CLAIMS, FAILURES, LOOKUPS_ALL, LOOKUPS_PER_NETWORK, STRANGERS_AT_ONCE};
+use crate::peers::{ReceivedStore as _, RecordStore as _};
+
+/// An address of the `index`th network.
+fn network(index: u64) -> IpAddr {
+    let [.., a, b, c] = index.to_be_bytes();
+    IpAddr::from([100, b.wrapping_add(a), c, 1])
+}
+
+#[tokio::test]
+async fn a_flood_in_a_peers_name_ends_before_its_signatures_and_does_not_touch_the_peer() {
+    let world = World::new();
+    world.push(&[]).await.unwrap();
+    let body = world.batch(&[]);
+    let before = world.counts().signatures;
+    for index in 0..1_000 {
+        let forged = Signing {
+            key: SigningKey::from_seed([66; 32]),
+            from: Some(network(index)),
+            ..Signing::of(&world.peer)
+        };
+        world
+            .send(forged.push(&world, &body), body.clone())
+            .await
+            .unwrap_err();
+    }
+    let checked = world.counts().signatures - before;
+    assert_eq!(checked, CLAIMS.burst(), "from 1,000 networks");
+    assert_eq!(world.results(&[world.mail(1).1]).await, [Reception::Stored]);
+    let load = world.inbound.load(&world.peer.domain).unwrap();
+    assert_eq!((load.unauthentic, load.requests), (CLAIMS.burst(), 2));
+}
+
+#[tokio::test]
+async fn a_network_that_floods_is_not_listened_to_any_more_and_its_neighbours_are() {
+    let world = World::new();
+    world.push(&[]).await.unwrap();
+    let attacker: Option<IpAddr> = Some("203.0.113.5".parse().unwrap());
+    let body = world.batch(&[]);
+    let mut garbage = Signing::of(&world.peer).push(&world, &body);
+    garbage.fields.clear();
+    garbage.address = attacker;
+    let mut codes = BTreeMap::new();
+    for _ in 0..500 {
+        *codes
+            .entry(code(world.inbound.knock(Call::Push, garbage.clone(), None)))
+            .or_insert(0) += 1;
+    }
+    let expected = [
+        (ErrorCode::RequestSignatureInvalid, FAILURES.burst()),
+        (ErrorCode::RateLimited, 500 - FAILURES.burst()),
+    ];
+    assert_eq!(codes, BTreeMap::from(expected));
+    let stranger = FakeHub::new("stranger.example", 7);
+    stranger.publish(&world.net, world.clock.now());
+    let body = batch_of(&stranger.domain, "1", &[]);
+    let push = |from| {
+        let signing = Signing {
+            from,
+            ..Signing::of(&stranger)
+        };
+        world.send(signing.push(&world, &body), body.clone())
+    };
+    assert_eq!(code(push(attacker).await), ErrorCode::RateLimited);
+    assert!(push(Some("203.0.114.5".parse().unwrap())).await.is_ok());
+    assert!(world.push(&[]).await.is_ok());
+    world.clock.advance(Duration::from_secs(1));
+    assert!(push(attacker).await.is_ok());
+}
+
+#[tokio::test]
+async fn invented_domains_make_no_storm_of_look_ups() {
+    let world = World::new();
+    let push = async |index: u64, from: IpAddr| {
+        let hub = FakeHub::new(&format!("invented-{index}.example"), 3);
+        let body = batch_of(&hub.domain, "1", &[]);
+        let signing = Signing {
+            from: Some(from),
+            ..Signing::of(&hub)
+        };
+        code(world.send(signing.push(&world, &body), body.clone()).await)
+    };
+    for index in 0..200 {
+        push(index, network(1)).await;
+    }
+    let asked = u64::try_from(world.net.asked().len()).unwrap();
+    // Each of them is asked with TLS only, or once more without.
+    assert!(
+        asked <= 2 * LOOKUPS_PER_NETWORK.burst(),
+        "{asked} look-ups for one network"
+    );
+    for index in 200..700 {
+        push(index, network(index)).await;
+    }
+    let asked = u64::try_from(world.net.asked().len()).unwrap();
+    assert!(asked <= 2 * LOOKUPS_ALL.burst(), "{asked} look-ups for all");
+    assert_eq!(world.counts().signatures, 0);
+    assert!(world.inbound.loads(10).is_empty(), "nobody was met");
+}
+
+#[tokio::test]
+async fn strangers_take_no_places_from_peers() {
+    let world = World::new();
+    world.push(&[]).await.unwrap();
+    let mut held = Vec::new();
+    let refusal = loop {
+        let hub = FakeHub::new(&format!("slow-{}.example", held.len()), 3);
+        let incoming = Signing::of(&hub).push(&world, b"");
+        match world.inbound.knock(Call::Push, incoming, None) {
+            Ok(ticket) => held.push(ticket),
+            Err(refusal) => break refusal,
+        }
+    };
+    assert_eq!(
+        (held.len(), refusal.code),
+        (STRANGERS_AT_ONCE, ErrorCode::Unavailable)
+    );
+    assert!(world.push(&[]).await.is_ok());
+    held.pop();
+    let incoming = Signing::of(&FakeHub::new("next.example", 3)).push(&world, b"");
+    assert!(world.inbound.knock(Call::Push, incoming, None).is_ok());
+}
+
+#[tokio::test]
+async fn a_captured_request_is_good_once() {
+    let world = World::new();
+    let body = world.batch(&[world.mail(1).1]);
+    let captured = world.sign_push(&body);
+    world.send(captured.clone(), body.clone()).await.unwrap();
+    for later_secs in [0, 299, 60, 542] {
+        world.clock.advance(Duration::from_secs(later_secs));
+        let again = world.send(captured.clone(), body.clone()).await;
+        assert_eq!(code(again), ErrorCode::RequestSignatureInvalid);
+    }
+    assert_eq!(world.local.ids().len(), 1);
+    assert_eq!(world.counts().items.total(), 1);
+}
+
+#[tokio::test]
+async fn a_hub_speaks_for_nobody_else() {
+    let world = World::new();
+    let victim = FakeHub::new("victim.example", 20);
+    victim.publish(&world.net, world.clock.now());
+    let zoe = victim.agent("zoe", 21, world.clock.now());
+    victim.serve(&world.net, &zoe);
+    // The batch of another domain under the peer's own key.
+    let body = batch_of(&victim.domain, "1", &[]);
+    assert_eq!(
+        code(world.send(world.sign_push(&body), body).await),
+        ErrorCode::FromDomainMismatch
+    );
+    // The victim's name, the peer's key.
+    let body = batch_of(
+        &victim.domain,
+        "1",
+        &[world.item(1, &world.envelope(&zoe, &world.bob).1)],
+    );
+    for keyid in [
+        victim.kid(),
+        format!("{}#{}", victim.domain, world.peer.key.public()),
+    ] {
+        let signing = Signing {
+            keyid,
+            ..Signing::of(&world.peer)
+        };
+        let refusal = world
+            .send(signing.push(&world, &body), body.clone())
+            .await
+            .unwrap_err();
+        assert_eq!(refusal.code.status(), 401, "{refusal}");
+    }
+    // Someone else's mail, passed on as it is; and made to look like that of the peer's own agent.
+    let (_, envelope) = world.envelope(&zoe, &world.bob);
+    let adopted = envelope.replace(zoe.did.as_str(), world.alice.did.as_str());
+    let results = world
+        .results(&[world.item(1, &envelope), world.item(2, &adopted)])
+        .await;
+    assert_eq!(
+        results,
+        [
+            refused(ErrorCode::FromDomainMismatch),
+            refused(ErrorCode::KeyUnknown)
+        ]
+    );
+    assert!(world.local.ids().is_empty());
+}
+
+#[tokio::test]
+async fn a_forked_history_is_refused_and_recorded() {
+    let world = World::new();
+    assert_eq!(world.results(&[world.mail(1).1]).await, [Reception::Stored]);
+    let fork = world
+        .peer
+        .agent("alice", 61, world.clock.now() - Duration::from_secs(100));
+    world.peer.serve(&world.net, &fork);
+    world.clock.advance(Duration::from_secs(30));
+    let item = world.item(2, &world.envelope(&fork, &world.bob).1);
+    assert_eq!(world.results(&[item]).await, [refused(ErrorCode::HistoryForked)]);
+    let evidence = world
+        .store
+        .evidence(Some(&world.peer.domain), 0, 10)
+        .await
+        .unwrap();
+    assert_eq!(evidence.len(), 1);
+    assert_eq!(evidence[0].code, "history_forked");
+}
+
+#[tokio::test]
+async fn a_hundred_thousand_numbers_out_of_order_leave_a_bounded_window() {
+    let world = World::new();
+    let seqs: Vec<u64> = (1..=100_000).rev().collect();
+    for (index, seqs) in seqs.chunks(64).enumerate() {
+        let items: Vec<String> = seqs.iter().map(|seq| world.item(*seq, "{}")).collect();
+        let answer = world.push(&items).await.unwrap();
+        assert!(answer.acked_through <= ABOVE_MAX + 64);
+        if index % 100 == 0 {
+            let (_, above) = world.store.window(&world.peer.domain, "1").await.unwrap();
+            assert!(above <= ABOVE_MAX, "{above}");
+        }
+        world.clock.advance(Duration::from_millis(20));
+    }
+    let window = world.store.window(&world.peer.domain, "1").await.unwrap();
+    assert_eq!(window, (ABOVE_MAX, 0), "the rest may come again now");
+    let counts = world.counts();
+    assert_eq!(
+        (counts.items.refused, counts.items.retry),
+        (ABOVE_MAX, 100_000 - ABOVE_MAX)
+    );
+}
