@@ -75,6 +75,9 @@ pub const PUSHES_BYTES_MAX: usize = 96 * 1024 * 1024;
 /// Longest time for one push. A peer may have to look up the senders of a whole batch.
 pub const PUSH_TIMEOUT: Duration = Duration::from_secs(15);
 
+/// How much longer than its limit a push is waited for.
+pub const PUSH_SLACK: Duration = Duration::from_secs(1);
+
 /// Peers with mail that are looked after at the same time by one process; those above it wait for the next look through all
 /// outboxes.
 pub const HOT_PEERS_MAX: usize = 65_536;
@@ -89,7 +92,7 @@ pub const PAGES_PER_ATTEMPT: u32 = 8;
 pub const BACKOFF_FIRST: Duration = Duration::from_secs(2);
 
 /// The most to wait after any failure, and the longest `Retry-After` that is honoured (spec §8).
-pub const BACKOFF_MAX: Duration = Duration::from_secs(3_600);
+pub const BACKOFF_MAX: Duration = Duration::from_hours(1);
 
 /// Failures in a row that open a breaker (spec §8).
 pub const BREAKER_FAILURES: u32 = 5;
@@ -101,10 +104,10 @@ pub const BREAKER_ATTEMPTS: usize = 20;
 pub const BREAKER_WITHIN: Duration = Duration::from_secs(30);
 
 /// From a breaker's opening to its first probe.
-pub const BREAKER_PAUSE_FIRST: Duration = Duration::from_secs(60);
+pub const BREAKER_PAUSE_FIRST: Duration = Duration::from_mins(1);
 
 /// The longest time between two probes.
-pub const BREAKER_PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
+pub const BREAKER_PAUSE_MAX: Duration = Duration::from_mins(15);
 
 /// A peer that talks to us is tried again for that at most this often.
 pub const PROBE_EVERY: Duration = Duration::from_secs(10);
@@ -134,13 +137,13 @@ pub const SWEEP_PAGE_PAUSE: Duration = Duration::from_millis(50);
 pub const STOP_GRACE: Duration = Duration::from_secs(5);
 
 /// Peers that were dead for so long are forgotten.
-pub const FORGET_AFTER: Duration = Duration::from_secs(30 * 86_400);
+pub const FORGET_AFTER: Duration = Duration::from_hours(30 * 24);
 
 /// How often it is looked for such peers.
-pub const FORGET_EVERY: Duration = Duration::from_secs(3_600);
+pub const FORGET_EVERY: Duration = Duration::from_hours(1);
 
 /// How often it is noted of a busy peer that it answered.
-pub const NOTE_ANSWER_EVERY: Duration = Duration::from_secs(60);
+pub const NOTE_ANSWER_EVERY: Duration = Duration::from_mins(1);
 
 /// Peers in one view of all peers with mail.
 pub const VIEWS_MAX: usize = 500;
@@ -239,8 +242,8 @@ pub const EPOCHS: Rate = Rate::one_in(900, 128);
 /// Requests of strangers that are worked on, or whose bodies are read, at once.
 pub const STRANGERS_AT_ONCE: usize = 32;
 
-/// Requests of known peers at once, each of which may hold a body of 1 MiB.
-pub const KNOWN_AT_ONCE: usize = 128;
+/// Requests of known peers at once. Each may hold a body of 1 MiB, and some times that while it is read.
+pub const KNOWN_AT_ONCE: usize = 64;
 
 /// Requests of one peer at once: its four batches in flight (spec §8), and the same again for their retries and for backfill.
 pub const PER_PEER_AT_ONCE: usize = 8;
