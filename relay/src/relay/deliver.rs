@@ -74,7 +74,7 @@ impl Relay {
 
     /// Appends to the store and turns its outcome into an answer.
     async fn record(&self, admitted: &Admitted, route: Route) -> Result<Submission, SendError> {
-        let outcome = self.seams.store.append(self.append(admitted, route)).await?;
+        let outcome = self.seams.store.append(append_of(admitted, route)).await?;
         match outcome {
             AppendOutcome::Stored { seq } => {
                 self.announce(admitted, route, seq);
@@ -88,24 +88,6 @@ impl Relay {
             AppendOutcome::Duplicate { seq, route } => Ok(submission(admitted, Sent::Duplicate, route, seq)),
             AppendOutcome::Reused => Err(id_reused().into()),
             AppendOutcome::Full(full) => Err(full_refusal(full, route, admitted.quota).into()),
-        }
-    }
-
-    fn append(&self, admitted: &Admitted, route: Route) -> Append {
-        let candidate = &admitted.candidate;
-        let envelope = &candidate.envelope;
-        Append {
-            recipient: envelope.to.clone(),
-            sender: envelope.from.clone(),
-            id: envelope.id,
-            dedup_key: envelope.dedup_key(),
-            digest: envelope.digest(),
-            remember_until: candidate.remember_until,
-            accepted_at: candidate.now,
-            expires_at: offered_until(envelope, candidate.now, admitted.retention),
-            wire: candidate.wire.clone(),
-            route,
-            quota: admitted.quota,
         }
     }
 
@@ -140,6 +122,24 @@ impl Relay {
             at,
         };
         presence.status(&MailboxId::of(&envelope.from), update);
+    }
+}
+
+fn append_of(admitted: &Admitted, route: Route) -> Append {
+    let candidate = &admitted.candidate;
+    let envelope = &candidate.envelope;
+    Append {
+        recipient: envelope.to.clone(),
+        sender: envelope.from.clone(),
+        id: envelope.id,
+        dedup_key: envelope.dedup_key(),
+        digest: envelope.digest(),
+        remember_until: candidate.remember_until,
+        accepted_at: candidate.now,
+        expires_at: offered_until(envelope, candidate.now, admitted.retention),
+        wire: candidate.wire.clone(),
+        route,
+        quota: admitted.quota,
     }
 }
 
