@@ -225,3 +225,87 @@ impl Memory {
             && kept.len() as u64 == cursor.pending(last_seq.saturating_add(1))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use aip_protocol::time::Timestamp;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::entry::{Kind, Reuse};
+    use crate::testing::did;
+
+    /// Number `seq`, of one of these senders.
+    fn entry(seq: u64, sender: &str) -> Entry {
+        let at = Timestamp::UNIX_EPOCH;
+        Entry {
+            kind: Kind::Peer,
+            seq,
+            total_bytes: seq,
+            stamp: seq,
+            reuse: Reuse::NONE,
+            accepted_at: at,
+            expires_at: at,
+            until: at,
+            dedup_key: [0; 16],
+            digest: [0; 32],
+            id: Uuid::from_u64_pair(4, seq),
+            sender: did(sender),
+            recipient: did("erin"),
+            wire: bytes::Bytes::from_static(b"x"),
+        }
+    }
+
+    /// Counted one by one.
+    fn counted(memory: &Memory, last_seq: u64, sender: &str) -> u64 {
+        let known = memory.known().cloned().unwrap_or_default();
+        let of_sender = |seq: &u64| memory.head(*seq).is_some_and(|head| head.sender == did(sender));
+        known.cursor.unsettled(last_seq).filter(of_sender).count() as u64
+    }
+
+    #[test]
+    fn the_messages_of_a_sender_are_counted_as_they_come_and_go() {
+        let total = Arc::new(AtomicUsize::new(0));
+        let mut memory = Memory::new(Arc::clone(&total), 0);
+        memory.learn(Known::default());
+        let mut cursor = Cursor::EMPTY;
+        for (seq, sender) in (1..=60).zip(["alice", "bob", "carol"].into_iter().cycle()) {
+            memory.met(&entry(seq, sender), seq);
+            memory.met(&entry(seq, sender), seq);
+            if seq % 4 == 0 {
+                for gone in [seq - 3, seq - 1] {
+                    let head = memory.head(gone).cloned().expect("it waits");
+                    assert!(cursor.settle(&head, 0));
+                }
+                memory.learn(Known {
+                    cursor: Arc::new(cursor.clone()),
+                    revision: seq,
+                });
+            }
+            let known = memory.known().cloned().unwrap_or_default().cursor;
+            assert!(memory.knows_all(&known, seq));
+            for sender in ["alice", "bob", "carol", "dave"] {
+                let expected = counted(&memory, seq, sender);
+                assert_eq!(memory.count_from(&known, seq, &did(sender)), Some(expected));
+            }
+        }
+        assert_eq!(total.load(Relaxed), 30);
+    }
+
+    #[test]
+    fn who_does_not_know_all_messages_does_not_count_them() {
+        let mut memory = Memory::new(Arc::default(), 0);
+        memory.learn(Known::default());
+        memory.met(&entry(1, "alice"), 1);
+        memory.met(&entry(3, "alice"), 3);
+        let known = memory.known().cloned().unwrap_or_default().cursor;
+        assert_eq!(memory.count_from(&known, 3, &did("alice")), None);
+        memory.met(&entry(2, "bob"), 2);
+        assert_eq!(memory.count_from(&known, 3, &did("alice")), Some(2));
+        assert_eq!(
+            memory.count_from(&Cursor::EMPTY, 2, &did("alice")),
+            Some(1),
+            "by another cursor, and not to the end"
+        );
+    }
+}
