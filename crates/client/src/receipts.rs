@@ -60,7 +60,7 @@ pub struct Receipt {
 struct Asked {
     /// Of its envelope, oldest first: a message that was sealed twice has two.
     digests: Vec<String>,
-    asked_at: Timestamp,
+    since: Timestamp,
     receipt: Option<Receipt>,
 }
 
@@ -106,7 +106,7 @@ impl Receipts {
         self.change(key, |asked| {
             let mut asked = asked.unwrap_or(Asked {
                 digests: Vec::new(),
-                asked_at: now,
+                since: now,
                 receipt: None,
             });
             if !asked.digests.contains(&digest) {
@@ -201,7 +201,7 @@ impl Receipts {
     fn prune(&self) -> Result<()> {
         let Some(folder) = &self.folder else {
             let mut memory = self.memory();
-            let mut ages: Vec<_> = memory.iter().map(|(key, asked)| (asked.asked_at, *key)).collect();
+            let mut ages: Vec<_> = memory.iter().map(|(key, asked)| (asked.since, *key)).collect();
             ages.sort_unstable();
             for (_, key) in ages.iter().take(ages.len().saturating_sub(self.kept_max)) {
                 memory.remove(key);
