@@ -3,6 +3,7 @@
 //! One [`App`] is built at start and handed to both listeners as `web::Data<App>`. There is no global state: a test
 //! builds an `App` of its own from in-memory rooms.
 
+use std::fmt::{self, Debug};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use aip_catalog::Catalog;
 use aip_cluster::Cluster;
 use aip_protocol::clock::Clock;
+use aip_protocol::error::Refusal;
 use aip_protocol::multikey::SigningKey;
 use aip_protocol::name::Domain;
 use aip_registry::Registry;
@@ -18,8 +20,10 @@ use aip_relay::inbox::Inbox;
 use aip_relay::mailbox::MailboxStore;
 use aip_relay::presence::Presence;
 use aip_relay::relay::Relay;
+use rand_core::CryptoRng;
 use tokio_util::sync::CancellationToken;
 
+use crate::agent::{AgentSeams, HubAgent};
 use crate::catalog::ProviderKeys;
 use crate::config::{Secret, Settings};
 use crate::cors::Origins;
@@ -35,7 +39,6 @@ use crate::stores::Stores;
 use crate::throttle::Throttle;
 
 /// What [`App::new`] is made of; the wiring at start makes these from the settings.
-#[derive(Debug)]
 pub struct Parts {
     /// The checked settings.
     pub settings: Arc<Settings>,
@@ -59,6 +62,10 @@ pub struct Parts {
     pub presence: Arc<Presence>,
     /// The hub's own signing key.
     pub hub_key: Arc<SigningKey>,
+    /// The one before, where the operator has named it.
+    pub previous_key: Option<SigningKey>,
+    /// Chance, for what the hub's own agent seals.
+    pub rng: Box<dyn CryptoRng + Send>,
     /// The token of the operator's door.
     pub operator_token: Secret,
     /// The stores as a whole, for backups; `None` where everything is in memory.
@@ -71,6 +78,14 @@ pub struct Parts {
     pub run: u32,
     /// Cancelled when the hub starts to stop: long waits and sockets end then.
     pub stop: CancellationToken,
+}
+
+impl Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parts")
+            .field("domain", &self.domain)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The shared state of the process.
@@ -104,6 +119,8 @@ pub struct App {
     pub sockets: Sockets,
     /// The hub's own signing key.
     pub hub_key: Arc<SigningKey>,
+    /// The hub's own agent.
+    pub agent: HubAgent,
     /// The token of the operator's door.
     pub operator_token: Secret,
     /// The stores as a whole, for backups.
@@ -141,7 +158,17 @@ impl App {
     /// Two metrics of one name, or a description that JSON cannot hold: bugs.
     pub fn new(parts: Parts) -> Result<Self, BuildError> {
         let settings = parts.settings;
+        let agent = AgentSeams {
+            hub_key: parts.hub_key.clone(),
+            previous_key: parts.previous_key,
+            registry: parts.registry.clone(),
+            relay: parts.relay.clone(),
+            recipients: parts.registry.clone(),
+            clock: parts.clock.clone(),
+            rng: parts.rng,
+        };
         Ok(Self {
+            agent: HubAgent::new(&parts.domain, agent)?,
             public_url: settings.public_url(),
             throttle: Throttle::new(&settings),
             bodies: BodyRoom::for_bodies_of(settings.relay.batch_bytes_max),
@@ -192,6 +219,9 @@ pub enum BuildError {
     /// The OpenAPI document does not print.
     #[error("the API's description cannot be printed")]
     Docs(#[from] serde_json::Error),
+    /// The hub's own agent has no name.
+    #[error("the hub's own agent cannot be named")]
+    Agent(#[from] Refusal),
 }
 
 /// Whether the hub takes new work. Readiness says so to a load balancer; nothing else depends on it.

@@ -82,6 +82,18 @@ pub fn own(
     Ok(datadir::read_key(&path)?)
 }
 
+/// The key that the hub had before this one, where the operator has named it.
+///
+/// # Errors
+/// The file is not there, others can read it, or it holds no key.
+pub fn previous(settings: &Settings) -> Result<Option<SigningKey>, HubKeyError> {
+    let path = &settings.hub.previous_key_file;
+    if path.as_os_str().is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(datadir::read_key(path)?))
+}
+
 /// The key of a hub of several processes, which the first one makes or brings.
 ///
 /// # Errors

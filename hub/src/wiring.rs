@@ -100,6 +100,8 @@ pub struct Seams {
     pub outbound: Arc<dyn Outbound>,
     /// The hub's own key.
     pub hub_key: SigningKey,
+    /// The one before, where the operator has named it.
+    pub previous_key: Option<SigningKey>,
     /// What opens the operator's door.
     pub operator_token: Secret,
     /// The stores as a whole, for backups; `None` where everything is in memory.
@@ -155,6 +157,7 @@ impl Seams {
             mailboxes,
             outbound: Arc::new(guarded_client(settings)?),
             hub_key,
+            previous_key: hub_key::previous(settings)?,
             operator_token,
             cluster,
             pause: None,
@@ -198,6 +201,7 @@ impl Seams {
             mailboxes: Arc::new(MemoryMailboxes::new(Epoch::from_random(rng.next_u64()))),
             outbound: Arc::new(guarded_client(settings)?),
             hub_key: SigningKey::generate(&mut rng),
+            previous_key: None,
             operator_token: settings.http.operator_token.clone(),
             stores: None,
             cluster: None,
@@ -268,6 +272,8 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
         store: seams.mailboxes,
         presence,
         hub_key: Arc::new(seams.hub_key),
+        previous_key: seams.previous_key,
+        rng: Box::new(chance()),
         operator_token: seams.operator_token,
         stores: seams.stores,
         cluster: seams.cluster,

@@ -165,7 +165,9 @@ impl Relay {
         let recipient = admission::check_recipient(recipient.as_ref())?;
 
         config.blocklist.check(&envelope.from)?;
-        self.take_rate(&envelope.from).await?;
+        if !matches!(door, Door::Hub(_)) {
+            self.take_rate(&envelope.from).await?;
+        }
         let (quota, endpoint) = (
             recipient.quota.unwrap_or(config.quota),
             deliver::endpoint_of(recipient),

@@ -26,6 +26,9 @@ section! {
         /// The hub's signing key, mode 0600. Empty: `hub.key` in the data folder, made at the first start. All
         /// processes of a hub have the same one.
         pub key_file: PathBuf = PathBuf::new();
+        /// The signing key that the hub had before this one, mode 0600, after the key was changed: it signs the change
+        /// of the hub's own agent (`hub#domain`). Empty: the key was never changed, or all is done.
+        pub previous_key_file: PathBuf = PathBuf::new();
         /// What this process is called among those of its hub. Empty: the machine's name and something drawn by lot.
         pub process_name: String = String::new();
         /// Who may register: `open`, `invite` or `closed`.
