@@ -19,7 +19,7 @@ use super::limits::{IDENTITY_PAUSE, MESSAGES_AT_ONCE, SESSION_PAUSE};
 use super::stats::Fate;
 use super::{Established, IdentityError};
 use crate::app::App;
-use crate::limits::SETTLE_SECS;
+use crate::limits::{ROUND_MILLIS, SETTLE_SECS};
 
 /// What is to become of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,6 +107,8 @@ async fn read(app: &App, link: &mut Link, closing: &CancellationToken) {
             biased;
             () = closing.cancelled() => return,
             Some((seq, verdict)) = in_hand.next(), if !link.is_backlogged() => settle(app, link, seq, verdict),
+            // What is in the way may pass without a word.
+            () = sleep(Duration::from_millis(ROUND_MILLIS)), if link.is_backlogged() => {}
             output = link.next() => match output {
                 Output::Message(item) => in_hand.push(judged(app, item)),
                 Output::Refused { code, detail } => {
