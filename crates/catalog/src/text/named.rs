@@ -60,11 +60,11 @@ fn of_segment(
     };
     let mut found = Vec::new();
     for (number, document) in documents(segment, fields, numbers)? {
-        found.extend(ids.ords().first(document).map(|id| Found {
-            number,
-            document,
-            id,
-        }));
+        found.extend(
+            ids.ords()
+                .first(document)
+                .map(|id| Found { number, document, id }),
+        );
     }
     // In their order, the dictionary is read once from front to back.
     found.sort_unstable_by_key(|found| found.id);
@@ -83,7 +83,11 @@ fn of_segment(
 
 /// Where in the segment the listings of these numbers are. Those that cannot be in it, since its numbers are higher or lower,
 /// are not looked for: a new listing has a new number, so segments hold few of each other's.
-fn documents(segment: &SegmentReader, fields: &Fields, numbers: &[u64]) -> tantivy::Result<Vec<(u64, DocId)>> {
+fn documents(
+    segment: &SegmentReader,
+    fields: &Fields,
+    numbers: &[u64],
+) -> tantivy::Result<Vec<(u64, DocId)>> {
     let Some(column) = segment.fast_fields().column_opt::<u64>(column::NUMBER)? else {
         return Ok(Vec::new());
     };
