@@ -131,9 +131,7 @@ impl HubAgent {
     fn open(&self, envelope: &Envelope) -> Result<Vec<u8>, OpenError> {
         let keys = std::iter::once(&self.keys).chain(&self.former);
         let opened = keys.map(|keys| envelope.open_bytes(&keys.opening));
-        opened
-            .reduce(|before, next| before.or(next))
-            .unwrap_or(Err(OpenError::OtherKey))
+        opened.reduce(Result::or).unwrap_or(Err(OpenError::OtherKey))
     }
 
     /// Lends the source of chance to a function.

@@ -138,7 +138,7 @@ impl Draft {
 
     /// Fixes what an answer is recognised by: the id, and a conversation, of its own where it has none. What nobody waits
     /// for any more need not be answered.
-    pub(crate) fn as_request(self, entropy: &Entropy, wait: Duration) -> (Self, Uuid, String) {
+    pub(crate) fn into_request(self, entropy: &Entropy, wait: Duration) -> (Self, Uuid, String) {
         let id = self.id.unwrap_or_else(|| entropy.message_id());
         let thread = self.thread.clone().unwrap_or_else(|| id.hyphenated().to_string());
         let draft = Self {

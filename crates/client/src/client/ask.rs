@@ -36,7 +36,7 @@ impl Client {
     /// status when the request was given up on its way.
     pub async fn ask(&self, draft: &Draft, wait: Duration) -> Result<Incoming> {
         let to = draft.recipient()?;
-        let (draft, id, thread) = draft.clone().as_request(self.entropy(), wait);
+        let (draft, id, thread) = draft.clone().into_request(self.entropy(), wait);
         let ends_at = self.now() + wait;
         self.send(&draft).await?;
         let (mut failures, reply_to) = (0, id.hyphenated().to_string());

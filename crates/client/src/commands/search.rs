@@ -88,6 +88,13 @@ pub(crate) struct Args {
     /// Count what was found by kind, category, brand and so on
     #[arg(long)]
     facets: bool,
+    #[command(flatten)]
+    way: Way,
+}
+
+/// How the hub is asked.
+#[derive(Debug, Clone, clap::Args)]
+struct Way {
     /// Ask the hub's own agent by message, over the relay
     #[arg(long)]
     by_message: bool,
@@ -134,11 +141,11 @@ fn pages(
     context: &Context,
     args: Args,
 ) -> Result<LocalBoxStream<'static, aip_client::Result<Answer>>, Failure> {
-    if !args.by_message {
+    if !args.way.by_message {
         let client = context.client_without_keys(None)?;
         return Ok(client.search_pages(query(args)).boxed_local());
     }
-    let (at, wait) = (args.at.clone(), args.wait);
+    let Way { at, wait, .. } = args.way.clone();
     let client = context.client()?;
     Ok(client
         .search_pages_by_message(query(args), at, wait)
