@@ -45,16 +45,12 @@ pub struct TextHit {
 pub struct TextHits {
     /// Best first; equal ones by id.
     pub hits: Vec<TextHit>,
-    /// The query holds something written as a code: letters with digits, or many digits.
-    pub has_code: bool,
     /// The best coverage of the first three hits.
     pub coverage: f64,
     /// The share of the query that is codes, weighed as the coverage is.
     pub code_share: f64,
     /// How much the best hit says: its score, counted in words that only one listing says.
     pub evidence: f64,
-    /// The language of the query (primary subtag), where it is all but certain.
-    pub lang: Option<&'static str>,
 }
 
 /// The index as it was when the view was taken.
@@ -102,11 +98,7 @@ impl TextView {
         let asked = self.asked(text)?;
         let plan = plan::plan(&self.searcher, &self.fields, &asked)?;
         if plan.lists.is_empty() {
-            return Ok(TextHits {
-                has_code: asked.has_code,
-                lang: asked.lang,
-                ..TextHits::default()
-            });
+            return Ok(TextHits::default());
         }
         let passing = self.passing_by_segment(filter, trust, now)?;
         let best = scan::best(&self.searcher, &plan.lists, &passing, depth)?;
@@ -116,11 +108,9 @@ impl TextView {
         let evidence = hits.first().map_or(0.0, |hit| hit.score / plan.rarest);
         Ok(TextHits {
             hits,
-            has_code: asked.has_code,
             coverage,
             code_share,
             evidence,
-            lang: asked.lang,
         })
     }
 

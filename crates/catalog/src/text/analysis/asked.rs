@@ -51,24 +51,18 @@ pub(in crate::text) struct Asked {
     pub(in crate::text) phrases: Vec<Vec<String>>,
     /// The query as the name of a listing.
     pub(in crate::text) name: String,
-    /// What language it is in, where that is all but certain.
-    pub(in crate::text) lang: Option<&'static str>,
-    /// Holds something written as a code: letters and digits in one, or many digits.
-    pub(in crate::text) has_code: bool,
 }
 
 /// Reads the first bytes of what somebody typed, for an index that holds texts in these languages.
 pub(in crate::text) fn asked(text: &str, languages: &[Language]) -> Asked {
     let text = cut(text, TEXT_QUERY_BYTES_MAX);
     let parts = parts(text, TEXT_QUERY_BYTES_MAX, TEXT_QUERY_PARTS_MAX, TEXT_LETTERS_MAX);
-    let lang = detect(text);
     let mut asked = Asked {
-        lang,
         name: name_key(text),
         phrases: phrases(text),
         ..Asked::default()
     };
-    let languages = order(languages, lang);
+    let languages = order(languages, detect(text));
     let places: Vec<Vec<usize>> = parts
         .iter()
         .map(|part| asked.add_units(part, &languages))
@@ -129,7 +123,6 @@ impl Asked {
                 .unwrap_or_default();
             parts.len() == 1 || codes::is_written_as_one(parts)
         };
-        self.has_code = joined.iter().any(is_written);
         let mut seen = BTreeSet::new();
         for joined in joined.into_iter().chain(codes::whole_chunks(parts)) {
             if seen.insert(joined.code.clone()) {

@@ -138,18 +138,6 @@ fn numbers_of_attributes_and_names_of_true_ones_are_words() {
 }
 
 #[test]
-fn what_is_a_code_is_told() {
-    let index = names(&["Sony PS-LX350H"]);
-    let view = index.view();
-    for text in ["ps-lx350h", "sony 433810", "256GB card", "TD-8816"] {
-        assert!(search(&view, text).has_code, "{text}");
-    }
-    for text in ["a turntable", "2-day weather", "24/7 support", "year 2024"] {
-        assert!(!search(&view, text).has_code, "{text}");
-    }
-}
-
-#[test]
 fn coverage_is_the_share_of_the_query_that_is_said() {
     let index = names(&["red apple", "green apple", "red car", "blue boat"]);
     let view = index.view();
