@@ -26,7 +26,7 @@ use crate::process::{Running, free_port, wait_for_port};
 use crate::quality::spread;
 use crate::report::{Bound, Row};
 
-/// Its name and version on PyPI.
+/// Its name and version on `PyPI`.
 const PACKAGE: &str = "aimarket-hub==3.16.0";
 
 /// Capabilities: as many as its own market showed, and many.
