@@ -158,7 +158,7 @@ async fn spoofed(alpha: &TestHub, beta: &TestHub, say: &impl Fn(&str)) -> Result
 /// The hub's URL cannot be read.
 pub fn push(to: &TestHub, key: &SigningKey, domain: &str, body: String) -> Result<Request> {
     const JSON: &str = "application/json";
-    let url = Url::parse(&format!("{}/federation/v1/messages", to.url()))?;
+    let url = Url::parse(&format!("http://{}/federation/v1/messages", to.domain()))?;
     let now = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)?
         .as_secs();

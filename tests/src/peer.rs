@@ -167,7 +167,7 @@ impl TestPeer {
     #[must_use]
     pub fn signed(&self, hub: &TestHub, key: &SigningKey, domain: &str, body: impl Into<Vec<u8>>) -> Request {
         let body = body.into();
-        let url = must(Url::parse(&format!("{}/federation/v1/messages", hub.url())));
+        let url = must(Url::parse(&format!("http://{}/federation/v1/messages", hub.domain())));
         let created_secs = now().unix_millis().div_euclid(1_000);
         let nonce = format!("{:032x}", rand::random::<u128>());
         let stamp = Stamp {

@@ -68,6 +68,8 @@ pub(crate) enum Command {
     Inbox(commands::inbox::Args),
     /// What became of a message
     Status(commands::status::Args),
+    /// The receipts that came for messages of ours
+    Receipts(commands::receipts::Args),
     /// Replace the keys
     Rotate(commands::rotate::Args),
     /// Who the key file says we are

@@ -7,6 +7,7 @@ mod ingest;
 mod listings;
 mod lookup;
 mod mailbox;
+mod receipts;
 mod register;
 mod search;
 mod send;
@@ -27,6 +28,7 @@ use crate::entropy::Entropy;
 use crate::error::{Error, Result};
 use crate::identities::Identities;
 use crate::keys::{AgentKeys, KeyFile};
+use crate::receipts::Receipts;
 use crate::transport::{Request, Transport};
 use crate::wire::HubInfo;
 
@@ -34,6 +36,7 @@ pub use builder::ClientBuilder;
 pub use change::Rotation;
 pub use lookup::Resolved;
 pub use mailbox::{DeadLetter, DeadLetters, InboxPage, Unreadable};
+pub(crate) use receipts::Taken;
 pub use register::Registration;
 
 /// An agent at its hub. Cheap to clone; clones share everything.
@@ -58,6 +61,8 @@ struct Inner {
     key_file: Option<KeyFile>,
     hub: OnceCell<HubInfo>,
     identities: Identities,
+    receipts: Arc<Receipts>,
+    answers_receipts: bool,
     tokens: token::Tokens,
     /// One change of the identity at a time.
     changing: tokio::sync::Mutex<()>,

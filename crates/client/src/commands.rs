@@ -7,6 +7,7 @@ pub(crate) mod import;
 pub(crate) mod inbox;
 pub(crate) mod listen;
 pub(crate) mod listing;
+pub(crate) mod receipts;
 pub(crate) mod register;
 pub(crate) mod resolve;
 pub(crate) mod rotate;
@@ -43,6 +44,7 @@ async fn carry_out(context: &Context, command: Command) -> Outcome {
         Command::Listen(args) => listen::run(context, args).await,
         Command::Inbox(args) => inbox::run(context, args).await,
         Command::Status(args) => status::run(context, args).await,
+        Command::Receipts(args) => receipts::run(context, &args).await,
         Command::Rotate(args) => rotate::run(context, args).await,
         Command::Whoami => whoami::run(context),
         Command::Dead(args) => dead::run(context, args).await,

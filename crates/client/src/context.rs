@@ -58,17 +58,21 @@ impl Context {
 
     /// The same; messages are offered to a hub that does not answer for this long.
     pub(crate) fn client_with(&self, send_window: Option<Duration>) -> Result<Client, Failure> {
-        let file = self.key_file()?;
-        // Read before the hub is looked for: without keys there is nothing to do, whatever the hub.
-        let written = file.hub()?;
-        let hub = self.global.hub.clone().or(written).ok_or_else(no_hub)?;
-        let mut builder = Client::builder(hub)
-            .key_file(file)?
-            .allow_http(self.global.allow_http);
+        let mut builder = self.builder()?;
         if let Some(window) = send_window {
             builder = builder.send_window(window);
         }
         Ok(builder.build()?)
+    }
+
+    /// What a client with keys is made of.
+    pub(crate) fn builder(&self) -> Result<ClientBuilder, Failure> {
+        let file = self.key_file()?;
+        // Read before the hub is looked for: without keys there is nothing to do, whatever the hub.
+        let written = file.hub()?;
+        let hub = self.global.hub.clone().or(written).ok_or_else(no_hub)?;
+        let builder = Client::builder(hub).key_file(file)?;
+        Ok(builder.allow_http(self.global.allow_http))
     }
 
     /// A client that may have no keys yet: for looking up, and for registering.

@@ -17,6 +17,7 @@ mod listen;
 mod listing;
 mod message;
 mod opening;
+mod receipts;
 pub mod search;
 mod session;
 mod tls;
@@ -36,7 +37,10 @@ pub use listen::{Acker, ListenOptions, Listener, OnReplaced, SessionState};
 pub use listing::{
     HeldListing, IngestReport, IngestRow, ListingPage, ListingStatus, Proof, ProviderKey, Published,
 };
-pub use message::{Body, Content, Draft, Incoming, KIND_DEFAULT, SealedEnvelope, parse_agent};
+pub use message::{
+    Body, Content, Draft, Incoming, KIND_BOUNCE, KIND_DEFAULT, KIND_RECEIPT, SealedEnvelope, parse_agent,
+};
+pub use receipts::{Receipt, ReceiptState};
 pub use wire::{HistorySummary, HubInfo, MessageStatus, ResolveAnswer, Sent, SentStatus};
 
 /// The protocol crate, for the types that appear in signatures here.

@@ -90,6 +90,19 @@ pub const IDS_MAX: usize = 65_536;
 /// Records in an inbox log before it is folded into a snapshot.
 pub const INBOX_LOG_RECORDS_MAX: u64 = 8192;
 
+/// Messages whose receipts are waited for, and receipts, kept beside the keys; the oldest go first.
+pub const RECEIPTS_KEPT_MAX: usize = 4096;
+/// Receipts that are asked for between two looks at how many are kept.
+pub const RECEIPTS_PRUNE_EVERY: u64 = 64;
+/// Sealings of one message whose receipt is taken: a message that had to be sealed again has other bytes.
+pub const RECEIPT_DIGESTS_MAX: usize = 4;
+/// Bytes of the envelope of a receipt; a good one has about a thousand.
+pub const RECEIPT_BYTES_MAX: usize = 8 * 1024;
+/// Receipts that wait to be sent. When so many do, acknowledging waits for them.
+pub const RECEIPTS_WAITING_MAX: usize = 1024;
+/// Receipts that came in, kept for a slow reader of them; all are in the store.
+pub const RECEIPTS_TOLD: usize = 256;
+
 /// A listing on the wire, in bytes (spec §9 leaves it to hubs; this project's take so much).
 pub const LISTING_BYTES_MAX: usize = 64 * 1024;
 /// Of them, those that agent, version, time, key and signature take at most.

@@ -1,6 +1,7 @@
 //! Listening: a stream of verified, opened messages over a WebSocket that is kept open (spec §6).
 
 mod acker;
+mod answering;
 
 use std::fmt::Display;
 use std::sync::{Arc, Mutex};
@@ -11,12 +12,16 @@ use futures_util::stream::unfold;
 use tokio::sync::{broadcast, mpsc, watch};
 
 use crate::backoff::{Backoff, nak_secs};
-use crate::client::Client;
+use crate::client::{Client, Taken};
 use crate::error::{Error, Result};
 use crate::inbox::{Inbox, MessageKey};
-use crate::limits::{COMMANDS_MAX, CREDIT_DEFAULT, CREDIT_MAX, STATUSES_KEPT};
-use crate::message::{Incoming, SealedEnvelope};
+use crate::limits::{
+    CLOSE_TIMEOUT, COMMANDS_MAX, CREDIT_DEFAULT, CREDIT_MAX, RECEIPTS_TOLD, RECEIPTS_WAITING_MAX,
+    STATUSES_KEPT,
+};
+use crate::message::{Incoming, KIND_RECEIPT, SealedEnvelope};
 use crate::opening::{Judged, UNREADABLE, judge};
+use crate::receipts::Receipt;
 use crate::session::frame::Offered;
 use crate::session::policy::Reconnect;
 use crate::session::pump::{Command, Event, Pump};
@@ -25,6 +30,7 @@ use crate::wire::{MessageStatus, Sent};
 pub use crate::session::policy::OnReplaced;
 pub use crate::session::pump::SessionState;
 pub use acker::Acker;
+use answering::Answer;
 
 /// How to listen.
 #[derive(Debug, Clone, Copy)]
@@ -79,8 +85,10 @@ pub struct Listener {
     /// Being judged: kept here so that nothing is lost when [`Listener::next`] is abandoned half way.
     current: Option<Offered>,
     statuses: broadcast::Sender<MessageStatus>,
+    receipts: broadcast::Sender<Receipt>,
     state: watch::Receiver<SessionState>,
     pump: tokio::task::JoinHandle<()>,
+    answering: tokio::task::JoinHandle<()>,
 }
 
 impl Client {
@@ -104,10 +112,13 @@ impl Client {
             state: state_sender,
         };
         let pump = tokio::spawn(pump.run());
+        let (answer_sender, answers) = mpsc::channel(RECEIPTS_WAITING_MAX);
+        let answering = tokio::spawn(answering::answer(self.clone(), answers));
         let acker = Acker {
             client: self.clone(),
             inbox,
             commands: command_sender,
+            answers: answer_sender,
             open: Arc::new(Mutex::default()),
         };
         Listener {
@@ -116,8 +127,10 @@ impl Client {
             events,
             current: None,
             statuses,
+            receipts: broadcast::Sender::new(RECEIPTS_TOLD),
             state,
             pump,
+            answering,
         }
     }
 }
@@ -163,6 +176,9 @@ impl Listener {
             return Ok(None);
         }
         match judge(&self.client, offered, envelope).await? {
+            Judged::Good(message) if message.kind == KIND_RECEIPT => {
+                self.take_receipt(&key, offered, &message).await?;
+            }
             Judged::Good(message) => {
                 self.acker.open(&key);
                 return Ok(Some(*message));
@@ -177,6 +193,27 @@ impl Listener {
             }
         }
         Ok(None)
+    }
+
+    /// A receipt is for this library, not for the application: kept where it is good, and settled.
+    async fn take_receipt(&self, key: &MessageKey, offered: &Offered, message: &Incoming) -> Result<()> {
+        match self.client.take_receipt(message).await {
+            Ok(Taken::Bad(code)) => {
+                tracing::warn!(seq = offered.seq, code, from = %message.from, "a receipt is not good");
+                return self.acker.reject_place(offered, code).await;
+            }
+            Ok(Taken::Kept(receipt)) => drop(self.receipts.send(*receipt)),
+            Ok(Taken::Done) => {}
+            Err(error) => {
+                tracing::warn!(error = error.sentence(), "a receipt cannot be kept just now");
+                return self.acker.nak_place(key, nak_secs(offered.attempt)).await;
+            }
+        }
+        self.acker
+            .inbox
+            .record(std::slice::from_ref(key), self.client.now())
+            .await?;
+        self.acker.ack_place(key).await
     }
 
     /// The messages as a stream, which ends with the first error. Settle them through [`Listener::acker`], taken before.
@@ -243,6 +280,12 @@ impl Listener {
         self.statuses.subscribe()
     }
 
+    /// Receipts for messages of this agent, as they come; each was checked and is kept ([`Client::receipts`]). A slow reader
+    /// loses the oldest here.
+    pub fn receipts(&self) -> broadcast::Receiver<Receipt> {
+        self.receipts.subscribe()
+    }
+
     /// Where the session stands, and each change of it.
     pub fn state(&self) -> watch::Receiver<SessionState> {
         self.state.clone()
@@ -268,11 +311,23 @@ impl Listener {
         self.acker.submit(sealed).await
     }
 
-    /// Lets the acknowledgements under way be confirmed, then closes.
+    /// Lets the acknowledgements under way be confirmed and the receipts for them be sent, then closes.
     pub async fn close(self) {
         let Self {
-            acker, events, pump, ..
+            acker,
+            events,
+            pump,
+            answering,
+            ..
         } = self;
+        // Where a hub takes no receipts just now, it is not waited for beyond a bound.
+        let answered = async {
+            drop(acker.answers.send(Answer::Close).await);
+            drop(answering.await);
+        };
+        if tokio::time::timeout(CLOSE_TIMEOUT, answered).await.is_err() {
+            tracing::warn!("closed before all receipts were sent");
+        }
         // A pump that has ended already needs no word; one that has not ends at this one.
         drop(acker.commands.send(Command::Close).await);
         drop(acker);

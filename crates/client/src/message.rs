@@ -24,6 +24,10 @@ pub use content::{Body, Content};
 
 /// The type of a message that is nothing more special (spec §11).
 pub const KIND_DEFAULT: &str = "aip.message";
+/// The type of a receipt (spec §11).
+pub const KIND_RECEIPT: &str = "aip.receipt";
+/// The type of a hub's word that a message could not be delivered.
+pub const KIND_BOUNCE: &str = "aip.bounce";
 
 /// Reads who is meant: a handle (`alice#aigentix.org`, also with `%23`) or a DID.
 ///
@@ -48,6 +52,7 @@ pub struct Draft {
     expires_in: Option<Duration>,
     id: Option<Uuid>,
     extra: Object,
+    asks_receipt: bool,
 }
 
 impl Draft {
@@ -62,6 +67,7 @@ impl Draft {
             expires_in: None,
             id: None,
             extra: Object::new(),
+            asks_receipt: false,
         }
     }
 
@@ -118,6 +124,19 @@ impl Draft {
         self
     }
 
+    /// Asks the recipient for a receipt: its own signed word that it has this very message. The wish lies in the sealed
+    /// body, so that no hub learns of it. A recipient may decline, and its library may be too old to know of receipts.
+    #[must_use]
+    pub fn ask_receipt(mut self) -> Self {
+        self.asks_receipt = true;
+        self
+    }
+
+    /// Whether a receipt is asked for. Never for a receipt.
+    pub(crate) fn asks_receipt(&self) -> bool {
+        self.asks_receipt && self.kind != KIND_RECEIPT
+    }
+
     /// Further header members: signed, and readable by hubs.
     #[must_use]
     pub fn extra(mut self, extra: Object) -> Self {
@@ -164,7 +183,9 @@ impl Draft {
         draft.thread.clone_from(&self.thread);
         draft.reply_to.clone_from(&self.reply_to);
         draft.extra = self.extra.clone();
-        let plaintext = self.content.to_plaintext().to_bytes();
+        let mut plaintext = self.content.to_plaintext();
+        plaintext.ask_receipt = self.asks_receipt();
+        let plaintext = plaintext.to_bytes();
         let envelope =
             entropy.with(|mut rng| draft.seal(&keys.signing, sealing_key, &plaintext, &mut rng))?;
         SealedEnvelope::new(envelope)
@@ -254,6 +275,8 @@ pub struct Incoming {
     pub reply_to: Option<String>,
     /// What it says.
     pub content: Content,
+    /// Whether its sender asks for a receipt.
+    pub asks_receipt: bool,
     /// The envelope as it came.
     pub envelope: Envelope,
 }

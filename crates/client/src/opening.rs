@@ -46,7 +46,7 @@ pub(crate) async fn judge(client: &Client, offered: &Offered, envelope: Envelope
         Err(error) => return Ok(Judged::Later(error.to_string())),
     }
     Ok(match open(client, &envelope).await? {
-        Some(content) => Judged::Good(Box::new(incoming(offered, envelope, content))),
+        Some(opened) => Judged::Good(Box::new(incoming(offered, envelope, opened))),
         None => Judged::Bad(UNREADABLE),
     })
 }
@@ -82,21 +82,34 @@ fn is_signed(sender: &Identity, envelope: &Envelope, accepted_at: Timestamp) -> 
 }
 
 /// Another process may have rotated our keys, so a key that is not known is looked for once more in the key file.
-async fn open(client: &Client, envelope: &Envelope) -> Result<Option<Content>> {
+async fn open(client: &Client, envelope: &Envelope) -> Result<Option<Opened>> {
     if client.keys()?.opener(&envelope.body_kid).is_none() {
         client.reload_keys().await?;
     }
-    Ok(peek(client, envelope))
+    Ok(unseal(client, envelope))
+}
+
+/// What the sealed body says, and whether it asks for a receipt.
+struct Opened {
+    content: Content,
+    asks_receipt: bool,
+}
+
+fn unseal(client: &Client, envelope: &Envelope) -> Option<Opened> {
+    let keys = client.keys().ok()?;
+    let plaintext = envelope.open(keys.opener(&envelope.body_kid)?).ok()?;
+    Some(Opened {
+        asks_receipt: plaintext.ask_receipt,
+        content: Content::from_plaintext(plaintext)?,
+    })
 }
 
 /// The content, if one of our keys opens it. Says nothing of who sealed it.
 pub(crate) fn peek(client: &Client, envelope: &Envelope) -> Option<Content> {
-    let keys = client.keys().ok()?;
-    let plaintext = envelope.open(keys.opener(&envelope.body_kid)?).ok()?;
-    Content::from_plaintext(plaintext)
+    unseal(client, envelope).map(|opened| opened.content)
 }
 
-fn incoming(offered: &Offered, envelope: Envelope, content: Content) -> Incoming {
+fn incoming(offered: &Offered, envelope: Envelope, opened: Opened) -> Incoming {
     Incoming {
         epoch: offered.epoch.clone(),
         seq: offered.seq,
@@ -107,7 +120,8 @@ fn incoming(offered: &Offered, envelope: Envelope, content: Content) -> Incoming
         kind: envelope.kind.clone(),
         thread: envelope.thread.clone(),
         reply_to: envelope.reply_to.clone(),
-        content,
+        content: opened.content,
+        asks_receipt: opened.asks_receipt,
         envelope,
     }
 }

@@ -113,12 +113,11 @@ impl Breaker {
                 let pause = pause.saturating_mul(2).min(self.config.pause_max);
                 self.open = Some((now + pause, pause));
             }
-            Some(_) => {}
             None if self.is_too_much(now) => {
                 let pause = self.config.pause_first;
                 self.open = Some((now + pause, pause));
             }
-            None => {}
+            _ => {}
         }
     }
 

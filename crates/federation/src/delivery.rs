@@ -173,3 +173,6 @@ fn own(error: &(dyn std::error::Error + 'static)) -> Failure {
         .map_or_else(String::new, |cause| format!(": {cause}"));
     Failure::own(format!("{error}{cause}"))
 }
+
+#[cfg(test)]
+mod tests;

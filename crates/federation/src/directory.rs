@@ -21,6 +21,7 @@ use aip_protocol::name::Domain;
 use aip_protocol::time::Timestamp;
 use moka::sync::Cache;
 use rand_core::Rng;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use url::Url;
 
 pub use error::PeerError;
@@ -30,7 +31,7 @@ use crate::egress::{Exchange, Limits};
 use crate::flights::Flights;
 use crate::limits::{
     DISCOVERY_STALE, FLIGHTS_MAX, FLIGHTS_PER_DOMAIN_MAX, FRESH_LOOKS_EVERY, IDLE_IN_MEMORY, PEER_NEGATIVE,
-    PEER_RECHECK, PEER_TRANSIENT_MAX, PEER_TRANSIENT_MIN, PEERS_IN_MEMORY_MAX,
+    PEER_RECHECK, PEER_TRANSIENT_MAX, PEER_TRANSIENT_MIN, PEERS_IN_MEMORY_MAX, STRANGER_FLIGHTS_MAX,
 };
 use crate::peers::{FederationStore, PeerRecord, Stance};
 
@@ -96,6 +97,8 @@ pub struct Directory {
     held: Cache<Domain, Held>,
     fresh_looks: Cache<Domain, Timestamp>,
     flights: Flights<(Domain, Freshness), Found>,
+    /// Look-ups of domains that are not known yet: whoever names them leaves room for those that are.
+    strangers: Semaphore,
     rng: Mutex<Box<dyn Rng + Send>>,
 }
 
@@ -134,6 +137,7 @@ impl Directory {
                 .time_to_idle(IDLE_IN_MEMORY)
                 .build(),
             flights: Flights::new(FLIGHTS_MAX, FLIGHTS_PER_DOMAIN_MAX),
+            strangers: Semaphore::new(STRANGER_FLIGHTS_MAX),
             rng: Mutex::new(rng),
         })
     }
@@ -226,7 +230,9 @@ impl Directory {
             }
             Freshness::Fresh => self.take_fresh_look(domain, now)?,
         }
+        let place = self.place(record.as_ref())?;
         let found = self.discover(domain, record.as_ref()).await;
+        drop(place);
         match (found, kept) {
             (Err(PeerError::Unreachable { .. }), Some(stale))
                 if freshness == Freshness::Cached && now < stale.fresh_until + DISCOVERY_STALE =>
@@ -234,6 +240,19 @@ impl Directory {
                 Ok(stale)
             }
             (found, _) => found,
+        }
+    }
+
+    /// A place among the strangers, unless it is none any more.
+    fn place(&self, record: Option<&PeerRecord>) -> Result<Option<SemaphorePermit<'_>>, PeerError> {
+        let is_known =
+            record.is_some_and(|record| !record.pinned.is_empty() || record.stance != Stance::Undecided);
+        if is_known {
+            return Ok(None);
+        }
+        match self.strangers.try_acquire() {
+            Ok(place) => Ok(Some(place)),
+            Err(_full) => Err(PeerError::Busy),
         }
     }
 

@@ -136,6 +136,7 @@ impl<K: Clone + Ord + Hash> Schedule<K> {
     }
 
     /// Gives a slot back.
+    #[expect(clippy::needless_pass_by_value, reason = "a slot is given back once")]
     pub fn free(&mut self, slot: Slot) {
         let Slot { class, bytes } = slot;
         let count = self.count(class);

@@ -62,9 +62,9 @@ impl Signer {
         &self.kid
     }
 
-    /// A signed `POST` of JSON.
-    pub fn post(&self, url: &Url, body: Bytes) -> Request {
-        let signed = self.sign("POST", url, Some(&body));
+    /// A signed `POST` of JSON to a hub that names itself `hub`, wherever it is reached.
+    pub fn post(&self, url: &Url, hub: &Url, body: Bytes) -> Request {
+        let signed = self.sign("POST", url, hub, Some(&body));
         let mut headers = vec![("content-type", JSON.to_owned())];
         headers.extend(signed.content_digest.map(|digest| ("content-digest", digest)));
         headers.push(("signature-input", signed.signature_input));
@@ -78,8 +78,8 @@ impl Signer {
     }
 
     /// A signed `GET`.
-    pub fn get(&self, url: &Url) -> Request {
-        let signed = self.sign("GET", url, None);
+    pub fn get(&self, url: &Url, hub: &Url) -> Request {
+        let signed = self.sign("GET", url, hub, None);
         Request {
             method: Method::Get,
             url: url.to_string(),
@@ -91,7 +91,7 @@ impl Signer {
         }
     }
 
-    fn sign(&self, method: &str, url: &Url, body: Option<&Bytes>) -> SignedHeaders {
+    fn sign(&self, method: &str, url: &Url, hub: &Url, body: Option<&Bytes>) -> SignedHeaders {
         let created_secs = self.clock.now().unix_millis().div_euclid(1_000);
         let nonce = self.nonce();
         let stamp = Stamp {
@@ -103,7 +103,11 @@ impl Signer {
             content_type: JSON,
             bytes,
         });
-        sign_request(&self.key, &self.kid, &Target::of_url(method, url), body, stamp)
+        let target = Target {
+            authority: Target::of_url(method, hub).authority,
+            ..Target::of_url(method, url)
+        };
+        sign_request(&self.key, &self.kid, &target, body, stamp)
     }
 
     /// 128 random bits.
@@ -165,21 +169,49 @@ mod tests {
         );
         let post = verified(
             &signer,
-            &signer.post(&url, Bytes::from_static(b"{}")),
+            &signer.post(&url, &url, Bytes::from_static(b"{}")),
             "POST",
             now,
         );
         let again = verified(
             &signer,
-            &signer.post(&url, Bytes::from_static(b"{}")),
+            &signer.post(&url, &url, Bytes::from_static(b"{}")),
             "POST",
             now,
         );
         let url = Url::parse("https://hub.beta.example/federation/v1/status?id=1").unwrap();
-        let get = verified(&signer, &signer.get(&url), "GET", now);
+        let get = verified(&signer, &signer.get(&url, &url), "GET", now);
         assert_eq!(post.claimed_domain(), "alpha.example");
         assert_eq!(post.keyid, signer.kid());
         assert_ne!(post.nonce, again.nonce);
         assert_ne!(post.nonce, get.nonce);
+    }
+
+    #[test]
+    fn a_request_is_signed_for_the_name_that_the_hub_gives_itself() {
+        let (signer, now) = signer();
+        let itself = Url::parse("https://hub.beta.example/").unwrap();
+        let reached = Url::parse("http://10.0.0.7:8080/federation/v1/outbox?after=1").unwrap();
+        let request = signer.get(&reached, &itself);
+        assert_eq!(request.url, reached.as_str());
+        let fields: Vec<(&str, &str)> = request
+            .headers
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        let parsed = SignedRequest::parse(&fields, false, now).unwrap();
+        let keys = [signer.key.public().clone()];
+        let target = Target::new(
+            "GET",
+            "hub.beta.example",
+            "/federation/v1/outbox",
+            Some("after=1"),
+        );
+        parsed.verify(&target, &fields, None, &keys).unwrap();
+        assert!(
+            parsed
+                .verify(&Target::of_url("GET", &reached), &fields, None, &keys)
+                .is_err()
+        );
     }
 }

@@ -4,6 +4,7 @@ use sha2::{Digest as _, Sha256};
 use uuid::{Uuid, Variant};
 
 use crate::error::{ErrorCode, Refusal};
+use crate::identity::multihash;
 use crate::json::{Json, Object};
 use crate::limits::{CORRELATION_BYTES_MAX, TYPE_BYTES_MAX};
 use crate::members::{
@@ -128,6 +129,11 @@ impl Envelope {
     /// SHA-256 of the canonical bytes: equal digests are equal envelopes (§5).
     pub fn digest(&self) -> [u8; 32] {
         self.bytes.digest
+    }
+
+    /// The same as a multibase multihash (`z…`, as `prev` of §3 has it): what a receipt names.
+    pub fn multihash(&self) -> String {
+        multihash(&self.bytes.digest)
     }
 
     /// The key of the dedup record (§5): the first 16 bytes of SHA-256 over `aip/1 dedup`, sender,

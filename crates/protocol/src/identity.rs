@@ -15,6 +15,7 @@ mod draft;
 mod operation;
 
 pub use draft::OperationDraft;
+pub(crate) use operation::multihash;
 pub use operation::{EndpointPolicy, Keys, Operation, RouteMode};
 
 /// A history that was replayed and found good. Cheap to clone; `apply` gives a new one.

@@ -57,6 +57,19 @@ pub struct Plaintext {
     pub content_type: String,
     /// The body; JSON of any kind, floats included.
     pub body: serde_json::Value,
+    /// Whether the sender asks for an `aip.receipt` (`docs/protocol/federation.md`). Written only where it is true; a
+    /// reader that does not know the member ignores it, and any other value than `true` asks for nothing.
+    #[serde(
+        default,
+        deserialize_with = "is_true",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub ask_receipt: bool,
+}
+
+/// A wish in a form that nobody knows does not make the message unreadable.
+fn is_true<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    serde_json::Value::deserialize(deserializer).map(|value| value == serde_json::Value::Bool(true))
 }
 
 impl Plaintext {
@@ -65,6 +78,7 @@ impl Plaintext {
         Self {
             content_type: "application/json".to_owned(),
             body: body.into(),
+            ask_receipt: false,
         }
     }
 

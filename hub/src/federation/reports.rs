@@ -84,7 +84,7 @@ impl Federation {
             .append_pair("from", sender.as_str())
             .append_pair("id", &id.hyphenated().to_string())
             .append_pair("to", to.as_str());
-        let request: Request = self.signer.get(&url);
+        let request: Request = self.signer.get(&url, &peer.names_itself);
         let answer: Response = self.exchange.exchange(request, QUESTION).await.ok()?;
         if answer.status != 200 || answer.content_type.as_deref() != Some("application/json") {
             return None;

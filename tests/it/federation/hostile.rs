@@ -124,7 +124,7 @@ async fn a_peer_speaks_for_nobody_else() {
     }
     assert_eq!(scene.received().await, 1, "something false came through");
     local_mail_passes(&scene.hub, &scene.carol, &scene.bob).await;
-    Vitals::assert_unharmed(&scene.hub, &before).await;
+    Vitals::assert_well(&scene.hub, &before).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -187,7 +187,7 @@ async fn what_is_replayed_spoofed_or_oversized_is_refused() {
     );
     assert_eq!(scene.received().await, 2);
     local_mail_passes(&scene.hub, &scene.carol, &scene.bob).await;
-    Vitals::assert_unharmed(&scene.hub, &before).await;
+    Vitals::assert_well(&scene.hub, &before).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -227,7 +227,7 @@ async fn numbers_out_of_order_fill_no_memory_and_lose_nothing() {
         "what fills the gap comes through: {result}"
     );
     local_mail_passes(&scene.hub, &scene.carol, &scene.bob).await;
-    Vitals::assert_unharmed(&scene.hub, &before).await;
+    Vitals::assert_well(&scene.hub, &before).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -286,7 +286,7 @@ async fn whatever_a_peer_answers_mail_waits_until_it_is_kind() {
         shown["outbox"]["pending"] == 0
     })
     .await;
-    Vitals::assert_unharmed(&scene.hub, &before).await;
+    Vitals::assert_well(&scene.hub, &before).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

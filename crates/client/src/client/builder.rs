@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::identities::Identities;
 use crate::keys::{AgentKeys, KeyFile};
 use crate::limits::SEND_WINDOW;
+use crate::receipts::Receipts;
 use crate::transport::Transport;
 
 /// Puts a [`Client`] together.
@@ -31,6 +32,7 @@ pub struct ClientBuilder {
     entropy: Entropy,
     backoff: Backoff,
     send_window: Duration,
+    answers_receipts: bool,
 }
 
 impl ClientBuilder {
@@ -45,6 +47,7 @@ impl ClientBuilder {
             entropy: Entropy::system(),
             backoff: Backoff::SEND,
             send_window: SEND_WINDOW,
+            answers_receipts: true,
         }
     }
 
@@ -68,7 +71,7 @@ impl ClientBuilder {
         Ok(self)
     }
 
-    /// Where pinned identities are kept. Without one and without a key file they are kept in memory.
+    /// Where pinned identities and receipts are kept. Without one and without a key file they are kept in memory.
     pub fn state_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.state_folder = Some(folder.into());
         self
@@ -105,6 +108,12 @@ impl ClientBuilder {
         self
     }
 
+    /// Whether a processed message whose sender asks for a receipt is answered with one; it is, unless this says no.
+    pub fn answer_receipts(mut self, answer: bool) -> Self {
+        self.answers_receipts = answer;
+        self
+    }
+
     /// The client. Nothing is sent yet.
     ///
     /// # Errors
@@ -120,6 +129,10 @@ impl ClientBuilder {
             keys: RwLock::new(self.keys.map(Arc::new)),
             key_file: self.key_file,
             hub: OnceCell::new(),
+            receipts: Arc::new(Receipts::new(
+                folder.as_ref().map(|folder| folder.join("receipts")),
+            )),
+            answers_receipts: self.answers_receipts,
             identities: Identities::new(folder.map(|folder| folder.join("pins"))),
             tokens: Tokens::default(),
             changing: tokio::sync::Mutex::default(),

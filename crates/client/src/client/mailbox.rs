@@ -7,11 +7,16 @@ use aip_protocol::error::ErrorCode;
 use aip_protocol::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::Client;
+use super::{Client, Taken};
 use crate::error::{Error, Result};
 use crate::inbox::{Cursor, Inbox, MessageKey};
+<<<<<<< HEAD
 use crate::limits::{LONG_POLL_SLACK, REQUEST_TIMEOUT, THREAD_MESSAGES_MAX};
 use crate::message::{Content, Incoming};
+=======
+use crate::limits::{LONG_POLL_SLACK, REQUEST_TIMEOUT};
+use crate::message::{Content, Draft, Incoming, KIND_RECEIPT};
+>>>>>>> ffefea3b9b48436089bc28e89482398d1311d675
 use crate::opening::{Judged, UNREADABLE, judge, peek};
 use crate::session::frame::Offered;
 use crate::transport::Request;
@@ -144,13 +149,19 @@ impl Client {
     }
 
     /// One long poll through an inbox: returns the messages that were not processed before, and acknowledges those that
-    /// were. When a message is processed, [`Client::settle`] it.
+    /// were. Receipts are not among them: they are checked, kept ([`Client::receipts`]) and acknowledged. When a message is processed, [`Client::settle`] it.
     pub async fn poll(&self, inbox: &dyn Inbox, limit: u32, wait: Duration) -> Result<Vec<Incoming>> {
         let page = self.fetch_inbox(None, limit, wait).await?;
         inbox.enter(&page.epoch, page.floor).await?;
         let (mut fresh, mut before) = (Vec::new(), Vec::new());
         for message in page.items {
             if inbox.seen(&message.key()).await? {
+                before.push(message.seq);
+            } else if message.kind == KIND_RECEIPT {
+                if let Taken::Bad(code) = self.take_receipt(&message).await? {
+                    tracing::warn!(seq = message.seq, code, from = %message.from, "a receipt is not good");
+                }
+                inbox.record(&[message.key()], self.now()).await?;
                 before.push(message.seq);
             } else {
                 fresh.push(message);
@@ -164,7 +175,7 @@ impl Client {
 
     /// Records messages as processed, then acknowledges them. Once recorded they are not given again by
     /// [`Client::poll`], also when this fails, or when the mailbox has got a new epoch meanwhile: the next poll
-    /// acknowledges them where they lie then.
+    /// acknowledges them where they lie then. A sender that asks for a receipt gets one, as from [`crate::Acker::ack`].
     pub async fn settle(&self, inbox: &dyn Inbox, messages: &[Incoming]) -> Result<()> {
         let Some(first) = messages.first() else {
             return Ok(());
@@ -176,7 +187,12 @@ impl Client {
             .filter(|m| m.epoch == first.epoch)
             .map(|m| m.seq)
             .collect();
-        self.ack_recorded(&first.epoch, 0, &also).await
+        self.ack_recorded(&first.epoch, 0, &also).await?;
+        let receipts: Vec<Draft> = self.answers_for(messages).collect();
+        if !receipts.is_empty() {
+            self.send_receipts(&receipts).await;
+        }
+        Ok(())
     }
 
     /// What is recorded and cannot be acknowledged at this place any more comes again, is known, and is settled then.

@@ -63,7 +63,12 @@ impl Client {
             .sealing_key()
             .filter(|_| !identity.is_deactivated())
             .ok_or_else(deactivated)?;
-        draft.seal(&keys, (&to, key), self.now(), self.entropy())
+        let sealed = draft.seal(&keys, (&to, key), self.now(), self.entropy())?;
+        if draft.asks_receipt() {
+            // Before anything is sent: the receipt may be quicker than the hub's answer.
+            self.expect_receipt(&sealed).await?;
+        }
+        Ok(sealed)
     }
 
     /// Gives a sealed message to the hub: the same bytes, as often as it takes.

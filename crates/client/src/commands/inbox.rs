@@ -20,13 +20,16 @@ pub(crate) struct Args {
     /// Acknowledge what is printed; messages that were processed before are left out
     #[arg(long)]
     ack: bool,
+    /// Send no receipts, whoever asks for one
+    #[arg(long, requires = "ack")]
+    no_receipts: bool,
     /// Wait so long for the first
     #[arg(long, value_name = "SPAN", value_parser = values::span, default_value = "0s")]
     wait: Duration,
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
-    let client = context.client()?;
+    let client = context.builder()?.answer_receipts(!args.no_receipts).build()?;
     if args.ack {
         let inbox = context.inbox()?;
         for message in client.poll(&inbox, args.limit, args.wait).await? {

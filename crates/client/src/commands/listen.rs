@@ -9,8 +9,8 @@ use aip_client::{Error, Incoming, ListenOptions, Listener, OnReplaced};
 
 use exec::Handler;
 
-use super::Outcome;
 use super::show::{message_json, message_text};
+use super::{Outcome, receipts as receipt_lines};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::note;
@@ -36,6 +36,9 @@ pub(crate) struct Args {
     /// When another listener takes over, come back later instead of stopping
     #[arg(long)]
     come_back: bool,
+    /// Send no receipts, whoever asks for one
+    #[arg(long)]
+    no_receipts: bool,
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
@@ -43,7 +46,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
         Some(command) => Some(Handler::find(command).await.map_err(as_usage)?),
         None => None,
     };
-    let client = context.client()?;
+    let client = context.builder()?.answer_receipts(!args.no_receipts).build()?;
     let inbox = Arc::new(context.inbox()?);
     let options = ListenOptions {
         credit: args.credit,
@@ -69,9 +72,14 @@ async fn receive(
     stopped: &mut stop::Stopped,
 ) -> Outcome {
     let mut left = count.unwrap_or(u64::MAX);
+    let mut receipts = listener.receipts();
     while left > 0 {
         let message = tokio::select! {
             message = listener.next() => message?,
+            Ok(receipt) = receipts.recv() => {
+                note(&format!("aip: receipt: {}", receipt_lines::line(&receipt)));
+                continue;
+            }
             () = stopped.wait() => return Ok(()),
         };
         // A signal waits for the message in hand: it is either processed or it is not.

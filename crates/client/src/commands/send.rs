@@ -36,6 +36,9 @@ pub(crate) struct Args {
     /// How long it is worth delivering, such as 1h
     #[arg(long, value_name = "SPAN", value_parser = values::span)]
     expires: Option<Duration>,
+    /// Ask the recipient for a signed receipt; `aip receipts` shows it when it has come
+    #[arg(long)]
+    receipt: bool,
     /// The media type of what is sent: text/plain by default, application/octet-stream for what is not text
     #[arg(long, value_name = "TYPE")]
     content_type: Option<String>,
@@ -55,6 +58,9 @@ pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
     }
     if let Some(expires) = args.expires {
         draft = draft.expires_in(expires);
+    }
+    if args.receipt {
+        draft = draft.ask_receipt();
     }
     let client = context.client_with(Some(args.retry_for))?;
     let sent = client.send(&draft).await?;

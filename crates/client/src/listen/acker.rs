@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
+use super::answering::Answer;
 use crate::backoff::nak_secs;
 use crate::client::Client;
 use crate::error::{Error, Result};
@@ -22,13 +23,15 @@ pub struct Acker {
     pub(super) client: Client,
     pub(super) inbox: Arc<dyn Inbox>,
     pub(super) commands: mpsc::Sender<Command>,
+    pub(super) answers: mpsc::Sender<Answer>,
     /// Messages that the application works on: by id, where each was offered last.
     pub(super) open: Arc<Mutex<HashMap<[u8; 16], Cursor>>>,
 }
 
 impl Acker {
     /// The message is processed: records it in the inbox, then tells the hub. When this returns, it will not be handed over
-    /// again, even if the hub never hears of it.
+    /// again, even if the hub never hears of it. A sender that asks for a receipt gets one, unless this client gives none
+    /// ([`crate::ClientBuilder::answer_receipts`]).
     ///
     /// # Errors
     /// A broken inbox. Then the hub was not told.
@@ -46,6 +49,9 @@ impl Acker {
         for key in &keys {
             self.close(&key.id);
             self.ack_place(key).await?;
+        }
+        for receipt in self.client.answers_for(messages) {
+            drop(self.answers.send(Answer::Receipt(Box::new(receipt))).await);
         }
         Ok(())
     }

@@ -96,21 +96,26 @@ impl Content {
             Body::Json(value) => Plaintext {
                 content_type: self.content_type.clone(),
                 body: value.clone(),
+                ask_receipt: false,
             },
             Body::Text(text) => Plaintext {
                 content_type: self.content_type.clone(),
                 body: text.as_str().into(),
+                ask_receipt: false,
             },
             Body::Bytes(bytes) => Plaintext {
                 content_type: format!("{}; {BYTES_PARAMETER}", self.content_type),
                 body: URL_SAFE_NO_PAD.encode(bytes).into(),
+                ask_receipt: false,
             },
         }
     }
 
     /// `None` when the body is not what its type says.
     pub(crate) fn from_plaintext(plaintext: Plaintext) -> Option<Self> {
-        let Plaintext { content_type, body } = plaintext;
+        let Plaintext {
+            content_type, body, ..
+        } = plaintext;
         if let Some(plain_type) = without_bytes_parameter(&content_type) {
             let bytes = URL_SAFE_NO_PAD.decode(body.as_str()?).ok()?;
             return Some(Self::bytes(plain_type, bytes));

@@ -48,14 +48,15 @@ impl Sent {
     }
 }
 
-/// `{"aip":"1","domain","epoch","items":[{"peer_seq","accepted_at","envelope"}]}`; the envelopes byte for byte.
-pub(super) fn body(domain: &Domain, epoch: &str, items: &[OutboxItem]) -> Bytes {
+/// `{"aip":"1","domain","epoch","floor","items":[{"peer_seq","accepted_at","envelope"}]}`; the envelopes byte for byte.
+pub(super) fn body(domain: &Domain, epoch: &str, floor: u64, items: &[OutboxItem]) -> Bytes {
     let wires: usize = items.iter().map(|item| item.wire.len() + ITEM_BYTES).sum();
     let mut body = Vec::with_capacity(wires + FRAME_BYTES);
     // An epoch is the store's; whatever is in it, it becomes a JSON string.
     let epoch = serde_json::Value::from(epoch);
     body.extend_from_slice(
-        format!("{{\"aip\":\"1\",\"domain\":\"{domain}\",\"epoch\":{epoch},\"items\":[").as_bytes(),
+        format!("{{\"aip\":\"1\",\"domain\":\"{domain}\",\"epoch\":{epoch},\"floor\":{floor},\"items\":[")
+            .as_bytes(),
     );
     for (place, item) in items.iter().enumerate() {
         let comma = if place == 0 { "" } else { "," };
@@ -104,16 +105,16 @@ mod tests {
     fn a_body_is_a_batch_and_holds_the_envelopes_as_they_are() {
         let domain = Domain::parse("alpha.example:8080").unwrap();
         let odd = r#"{ "b" : 1,"a":"é" }"#;
-        let bytes = body(&domain, "a\"b", &[item(3, odd), item(u64::MAX >> 12, "{}")]);
+        let bytes = body(&domain, "a\"b", 2, &[item(3, odd), item(u64::MAX >> 12, "{}")]);
         let text = std::str::from_utf8(&bytes).unwrap();
         assert!(text.contains(&format!("\"envelope\":{odd}}}")), "{text}");
         let batch = Batch::from_json(&Json::parse(&bytes).unwrap(), "alpha.example:8080").unwrap();
         assert_eq!((batch.epoch.as_str(), batch.items.len()), ("a\"b", 2));
         assert_eq!(batch.items[0].peer_seq, 3);
-        let empty = body(&domain, "e", &[]);
+        let empty = body(&domain, "e", 0, &[]);
         assert_eq!(
             &empty[..],
-            br#"{"aip":"1","domain":"alpha.example:8080","epoch":"e","items":[]}"#
+            br#"{"aip":"1","domain":"alpha.example:8080","epoch":"e","floor":0,"items":[]}"#
         );
         assert!(bytes.len() - odd.len() - 2 <= FRAME_BYTES + 2 * ITEM_BYTES);
     }

@@ -84,6 +84,11 @@ impl Ledger {
         self.away.len()
     }
 
+    #[cfg(test)]
+    pub(super) fn waiting_count(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// When the first of those that wait may go; `None` when all of them wait for one that is away.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
         self.next_due

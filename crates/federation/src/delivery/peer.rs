@@ -1,19 +1,20 @@
 //! One peer of which mail waits: when the next attempt is, and what it may carry. Time and chance are arguments.
 
-use std::time::Duration;
+mod lease;
+mod luck;
 
 use aip_protocol::limits::BATCH_ITEMS_MAX;
 use aip_protocol::time::Timestamp;
 
 use super::DeliveryConfig;
-use super::answer::{Failure, FailureKind};
-use super::backoff::{Backoff, jitter};
+use super::backoff::Backoff;
 use super::batch::FRAME_BYTES;
 use super::ledger::{Ledger, Room};
 use super::view::LastError;
 use crate::breaker::Breaker;
 use crate::limits;
 use crate::schedule::Class;
+use lease::Linger;
 
 /// What one process knows about a peer with mail.
 #[derive(Debug)]
@@ -23,10 +24,10 @@ pub(super) struct Peer {
     pub(super) last_error: Option<LastError>,
     backoff: Backoff,
     batches_max: usize,
-    /// Mail may lie beyond the ledger's cursor.
-    more: bool,
-    /// Counts the news of mail, so that what comes during a look is not overlooked.
+    /// Counts the news of mail.
     news: u64,
+    /// The news that was followed up: what came later may lie beyond the ledger's cursor.
+    seen: u64,
     /// Somebody is looking at the outbox.
     gathering: bool,
     /// Batches on their way.
@@ -49,16 +50,8 @@ pub(super) struct Peer {
     attempted_at: Option<Timestamp>,
     lease_until: Option<Timestamp>,
     linger: Option<Linger>,
-    has_sent: bool,
     ask_fresh: bool,
     answer_noted_at: Option<Timestamp>,
-}
-
-/// An outbox that ran empty is looked at for a while.
-#[derive(Debug, Clone, Copy)]
-struct Linger {
-    until: Timestamp,
-    poll_at: Timestamp,
 }
 
 /// What one look at the outbox is for.
@@ -82,8 +75,8 @@ impl Peer {
             last_error: None,
             backoff: config.backoff,
             batches_max: config.batches_per_peer_max.clamp(1, limits::PUSHES_PER_PEER_MAX),
-            more: false,
             news: 0,
+            seen: 0,
             gathering: false,
             pushing: 0,
             window: 1,
@@ -97,7 +90,6 @@ impl Peer {
             attempted_at: None,
             lease_until: None,
             linger: None,
-            has_sent: false,
             ask_fresh: false,
             answer_noted_at: None,
         }
@@ -105,28 +97,7 @@ impl Peer {
 
     /// New mail is in the outbox.
     pub(super) fn mail_came(&mut self) {
-        self.more = true;
         self.news += 1;
-    }
-
-    /// The peer talks to us: it may be back. A peer that has just been asked, and one that said when it wants to be asked, is
-    /// not asked for that.
-    pub(super) fn probe_soon(&mut self, now: Timestamp) {
-        if self.attempted_at.is_none_or(|at| at + limits::PROBE_EVERY <= now) {
-            self.breaker.half_open(now);
-            self.wait_until = self.wait_until.min(now);
-        }
-    }
-
-    /// The operator wants an attempt now.
-    pub(super) fn forget_pauses(&mut self, now: Timestamp) {
-        self.breaker.reset();
-        self.failures = 0;
-        self.ask_fresh = true;
-        self.ledger.forget_pauses();
-        for until in [&mut self.wait_until, &mut self.told_until, &mut self.own_until] {
-            *until = now.min(*until);
-        }
     }
 
     /// When the next attempt is, and what is known of the peer; `None` while none can be made, and when nothing waits.
@@ -145,9 +116,14 @@ impl Peer {
         Some((at, self.class()))
     }
 
+    /// Whether mail may lie beyond the ledger's cursor.
+    fn has_news(&self) -> bool {
+        self.seen < self.news
+    }
+
     /// When the peer would be asked if nothing spoke against it.
     fn work_at(&self) -> Option<Timestamp> {
-        if self.more && self.ledger.room() > 0 {
+        if self.has_news() && self.ledger.room() > 0 {
             return Some(Timestamp::UNIX_EPOCH);
         }
         self.ledger.next_due()
@@ -165,7 +141,7 @@ impl Peer {
 
     /// Whether nothing is left to do.
     pub(super) fn is_idle(&self) -> bool {
-        let is_busy = self.gathering || self.pushing > 0 || self.more || self.linger.is_some();
+        let is_busy = self.gathering || self.pushing > 0 || self.has_news() || self.linger.is_some();
         !is_busy && self.ledger.is_empty()
     }
 
@@ -187,36 +163,10 @@ impl Peer {
     pub(super) fn begin(&mut self, now: Timestamp) {
         self.gathering = true;
         // An outbox that ran empty is looked at although there is no news of mail.
-        self.more |= self.linger.is_some();
+        self.news += u64::from(self.linger.is_some());
         if self.failures > 0 || !self.proven {
             self.attempted_at = Some(now);
         }
-    }
-
-    /// Whether the lease has to be taken or lengthened first.
-    pub(super) fn needs_lease(&self, now: Timestamp) -> bool {
-        self.lease_until
-            .is_none_or(|until| until < now + limits::LEASE_RENEW)
-    }
-
-    /// The lease is ours until then. Says whether it was not before.
-    pub(super) fn leased(&mut self, until: Timestamp) -> bool {
-        self.lease_until.replace(until).is_none()
-    }
-
-    /// Another process sends to this peer. What it does is not known here: begin again when it is our turn.
-    pub(super) fn not_ours(&mut self, now: Timestamp, chance: u32) {
-        self.lease_until = None;
-        self.linger = None;
-        self.has_sent = false;
-        self.ledger.restart();
-        self.more = true;
-        self.own_until = now + limits::LINGER + jitter(limits::LINGER, chance);
-    }
-
-    /// Whether a lease is held that others wait for.
-    pub(super) fn holds_lease(&self, now: Timestamp) -> bool {
-        self.lease_until.is_some_and(|until| until > now)
     }
 
     /// What to read from the outbox next.
@@ -231,7 +181,7 @@ impl Peer {
             bytes,
         };
         let due = self.ledger.ready(now, room, |_| true);
-        let new_max = if self.more {
+        let new_max = if self.has_news() {
             room.items.saturating_sub(due.len()).min(self.ledger.room())
         } else {
             0
@@ -247,21 +197,7 @@ impl Peer {
 
     /// There was nothing beyond the cursor when the errand was given.
     pub(super) fn reached_end(&mut self, errand: &Errand) {
-        if self.news == errand.news {
-            self.more = false;
-        }
-    }
-
-    /// The outbox is empty. Says whether the lease is to be given back.
-    pub(super) fn ran_empty(&mut self, now: Timestamp, poll: Option<Duration>) -> bool {
-        if self.more || !self.ledger.is_empty() {
-            return false;
-        }
-        let until = self.linger.map_or(now + limits::LINGER, |linger| linger.until);
-        let poll_at = now + poll.unwrap_or(limits::LINGER);
-        let lingers = self.has_sent && now < until;
-        self.linger = lingers.then_some(Linger { until, poll_at });
-        !lingers && self.lease_until.take().is_some_and(|until| until > now)
+        self.seen = errand.news;
     }
 
     /// A batch goes out.
@@ -280,78 +216,6 @@ impl Peer {
     /// A batch is not on its way any more.
     pub(super) fn push_ended(&mut self) {
         self.pushing = self.pushing.saturating_sub(1);
-    }
-
-    /// Whether the peer's document is to be fetched past every cache: once after it did not take our signature, and with
-    /// every probe, since it may have moved.
-    pub(super) fn takes_fresh(&mut self) -> bool {
-        std::mem::take(&mut self.ask_fresh) || self.breaker.opens_at().is_some()
-    }
-
-    /// The peer answered 2xx. Says whether that is worth a note in the store.
-    pub(super) fn succeeded(&mut self, now: Timestamp) -> bool {
-        self.breaker.succeeded(now);
-        self.failures = 0;
-        self.round += 1;
-        self.window = (self.window + 1).min(self.batches_max);
-        self.items_max = (self.items_max * 2).min(BATCH_ITEMS_MAX);
-        self.wait_until = Timestamp::UNIX_EPOCH;
-        self.told_until = Timestamp::UNIX_EPOCH;
-        self.proven = true;
-        self.has_sent = true;
-        self.ask_fresh = false;
-        let is_news = self
-            .answer_noted_at
-            .is_none_or(|at| at + limits::NOTE_ANSWER_EVERY <= now);
-        if is_news {
-            self.answer_noted_at = Some(now);
-        }
-        is_news
-    }
-
-    /// A batch of so many messages, which began in `round`, did not get through.
-    pub(super) fn failed(
-        &mut self,
-        failure: &Failure,
-        items: usize,
-        round: u64,
-        now: Timestamp,
-        chance: u32,
-    ) {
-        self.last_error = Some(LastError {
-            code: failure.code.clone(),
-            detail: failure.detail.clone(),
-            at: now,
-        });
-        match failure.kind {
-            FailureKind::Own => {
-                self.own_until = now + limits::OWN_FAILURE_PAUSE;
-                return;
-            }
-            FailureKind::Policy => {
-                let half = limits::BACKOFF_MAX / 2;
-                self.wait_until = now + half + jitter(half, chance);
-            }
-            FailureKind::Away | FailureKind::Slow | FailureKind::Unauthentic => self.breaker.failed(now),
-            FailureKind::Busy => {}
-        }
-        if failure.kind == FailureKind::Slow {
-            self.items_max = (items / 2).clamp(1, self.items_max);
-        }
-        self.ask_fresh |= failure.kind == FailureKind::Unauthentic && self.failures == 0;
-        self.told_until = self.told_until.max(now + failure.retry_after.unwrap_or_default());
-        self.window = 1;
-        if self.round == round {
-            self.round += 1;
-            self.failures = self.failures.saturating_add(1);
-            let pause = self.backoff.pause(self.failures, chance);
-            self.wait_until = self.wait_until.max(now + pause);
-        }
-    }
-
-    /// A batch of so many messages was too much at once: smaller ones, until the one is found that is amiss.
-    pub(super) fn unfit(&mut self, items: usize) {
-        self.items_max = (items / 2).clamp(1, self.items_max);
     }
 
     /// When the next attempt would be: for people.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use aip_protocol::error::ErrorCode;
 use aip_protocol::name::Domain;
 use aip_protocol::time::Timestamp;
+use tokio::time::timeout;
 
 use super::answer::{Failure, FailureKind, ItemResult, Judgement, PEER_FAILED, bounded, judge};
 use super::batch::{Sent, body};
@@ -14,6 +15,8 @@ use super::gather::Found;
 use super::peer::Peer;
 use super::turn::Turn;
 use super::{Backoff, Delivery, LookUpError, PeerFacts, own};
+use crate::egress::{EgressError, Request, Response};
+use crate::limits::PUSH_SLACK;
 use crate::outbox::{Fate, OutboxItem};
 use crate::peers::PeerChange;
 use crate::schedule::Slot;
@@ -42,7 +45,19 @@ impl Delivery {
 
     async fn push(&self, turn: &mut Turn, items: Vec<OutboxItem>) {
         let seqs: Vec<u64> = items.iter().map(|item| item.peer_seq).collect();
-        let body = body(self.seams.signer.domain(), &self.seams.outbox.epoch(), &items);
+        // What has left for good: a peer that was put back to an earlier state waits for none of it.
+        let floor = self
+            .seams
+            .outbox
+            .state(&turn.domain)
+            .await
+            .map_or(0, |state| state.floor);
+        let body = body(
+            self.seams.signer.domain(),
+            &self.seams.outbox.epoch(),
+            floor,
+            &items,
+        );
         let sent: Vec<Sent> = items.iter().map(Sent::of).collect();
         drop(items);
         turn.begin_push(seqs, body.len());
@@ -52,9 +67,8 @@ impl Delivery {
                 None => Judgement::Failed(Failure::new(FailureKind::Away, PEER_FAILED, "url_invalid")),
                 Some(url) => {
                     self.counters.pushed(sent.len());
-                    let request = self.seams.signer.post(&url, body);
-                    let answer = self.seams.exchange.exchange(request, self.config.push).await;
-                    judge(answer, self.now())
+                    let request = self.seams.signer.post(&url, &facts.names_itself, body);
+                    judge(self.exchange(request).await, self.now())
                 }
             },
         };
@@ -66,6 +80,14 @@ impl Delivery {
                 turn.failed(&failure);
             }
         }
+    }
+
+    /// Whoever keeps the time limit: no push lasts longer.
+    async fn exchange(&self, request: Request) -> Result<Response, EgressError> {
+        let limits = self.config.push;
+        let exchange = self.seams.exchange.exchange(request, limits);
+        let answer = timeout(limits.timeout + PUSH_SLACK, exchange).await;
+        answer.unwrap_or(Err(EgressError::TimedOut))
     }
 
     async fn facts(&self, turn: &Turn) -> Result<PeerFacts, Failure> {
@@ -163,7 +185,9 @@ impl Delivery {
         }
         match self.seams.outbox.settle(domain, &told).await {
             Ok(()) => {
-                told.iter().for_each(|(_, fate)| self.counters.settled(fate));
+                for (_, fate) in &told {
+                    self.counters.settled(fate);
+                }
                 settled.left = told.into_iter().map(|(seq, _)| seq).collect();
             }
             Err(error) => settled.failure = Some(own(&error)),

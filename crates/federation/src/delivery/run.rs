@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::Delivery;
 
 /// The longest sleep: a clock that was set is noticed after so long.
-const SLEEP_MAX: Duration = Duration::from_secs(60);
+const SLEEP_MAX: Duration = Duration::from_mins(1);
 
 impl Delivery {
     /// Sends until `stop`. Then requests on their way are waited for, for a while; those that take longer are broken off, and

@@ -39,8 +39,10 @@ pub struct Seams {
 /// What is needed of a peer to send to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerFacts {
-    /// The `hub` of its discovery document.
+    /// Where it is.
     pub hub: Url,
+    /// The `hub` of its discovery document, which requests are signed for.
+    pub names_itself: Url,
     /// What it offers.
     pub features: Vec<String>,
 }
@@ -89,6 +91,7 @@ impl PeerDirectory for Arc<Directory> {
         match self.peer(domain, freshness).await {
             Ok(peer) => Ok(PeerFacts {
                 hub: peer.hub.clone(),
+                names_itself: peer.names_itself.clone(),
                 features: peer.features.clone(),
             }),
             Err(error) => Err(error.into()),

@@ -17,6 +17,9 @@ pub struct Peer {
     pub domain: Domain,
     /// Where the hub is.
     pub hub: Url,
+    /// What its document says about that, which requests are signed for: another address than [`Peer::hub`] where the operator
+    /// configured one.
+    pub names_itself: Url,
     /// Its keys; see [`Peer::key`].
     pub keys: Vec<HubKey>,
     /// What it offers.
@@ -41,6 +44,7 @@ impl Peer {
         Self {
             domain: document.domain.clone(),
             hub: hub.unwrap_or(&document.hub).clone(),
+            names_itself: document.hub.clone(),
             keys: keys.cloned().collect(),
             features: document.features.clone(),
             limits: document.limits.clone(),
@@ -58,6 +62,7 @@ impl Peer {
         Self {
             domain: domain.clone(),
             hub: configured.hub.clone(),
+            names_itself: configured.hub.clone(),
             keys: configured.keys.iter().map(open_end).collect(),
             features: Vec::new(),
             limits: Object::new(),

@@ -215,7 +215,7 @@ impl Operation {
 }
 
 /// Multibase base58btc of the multihash `sha2-256` (0x12, 32 bytes).
-fn multihash(digest: &[u8; 32]) -> String {
+pub(crate) fn multihash(digest: &[u8; 32]) -> String {
     let mut bytes = vec![0x12, 0x20];
     bytes.extend_from_slice(digest);
     format!("z{}", bs58::encode(bytes).into_string())

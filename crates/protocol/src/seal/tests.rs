@@ -83,3 +83,24 @@ fn plaintexts_read_back_and_others_are_named() {
     }
     assert!(!format!("{plaintext:?}").contains("1.5"));
 }
+
+#[test]
+fn a_wish_for_a_receipt_is_a_member_that_others_may_ignore() {
+    let mut plaintext = Plaintext::json("x");
+    assert_eq!(
+        plaintext.to_bytes(),
+        br#"{"content_type":"application/json","body":"x"}"#
+    );
+    plaintext.ask_receipt = true;
+    let bytes = plaintext.to_bytes();
+    assert_eq!(
+        bytes,
+        br#"{"content_type":"application/json","body":"x","ask_receipt":true}"#
+    );
+    assert_eq!(Plaintext::from_bytes(&bytes).unwrap(), plaintext);
+    let odd = br#"{"content_type":"application/json","body":"x","ask_receipt":["read"]}"#;
+    assert!(
+        !Plaintext::from_bytes(odd).unwrap().ask_receipt,
+        "a wish in an unknown form is none"
+    );
+}

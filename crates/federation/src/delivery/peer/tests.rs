@@ -1,3 +1,6 @@
+use std::time::Duration;
+
+use super::super::answer::{Failure, FailureKind};
 use super::*;
 use crate::breaker::BreakerState;
 
@@ -123,7 +126,7 @@ fn retry_after_is_honoured_and_no_inbound_request_shortens_it() {
     let round = peer.push_begins();
     peer.push_ended();
     let told = Failure {
-        retry_after: Some(Duration::from_secs(120)),
+        retry_after: Some(Duration::from_mins(2)),
         ..failure(FailureKind::Busy)
     };
     peer.failed(&told, 64, round, at(0), 0);
@@ -223,7 +226,7 @@ fn a_lease_is_kept_for_a_while_after_the_outbox_ran_empty() {
     peer.push_begins();
     peer.push_ended();
     peer.succeeded(at(0));
-    peer.more = false;
+    peer.seen = peer.news;
     assert!(!peer.ran_empty(at(1), poll));
     assert!(!peer.is_idle());
     assert_eq!(next(&peer, at(1)), at(1) + Duration::from_millis(250));

@@ -2,7 +2,7 @@
 
 use super::super::discovery::fresh_for;
 use super::*;
-use crate::limits::FLIGHTS_MAX;
+use crate::limits::{FLIGHTS_MAX, STRANGER_FLIGHTS_MAX};
 
 #[tokio::test]
 async fn a_good_document_is_asked_for_again_when_its_time_is_over() {
@@ -248,12 +248,53 @@ async fn a_look_that_everybody_left_still_ends_in_the_cache() {
 }
 
 #[tokio::test]
-async fn strangers_cannot_make_us_ask_without_end() {
+async fn strangers_cannot_make_us_ask_without_end_nor_keep_us_from_who_is_known() {
+    let world = World::new();
+    world.cached().await.unwrap();
+    world.net.hold();
+    let ask = |number: usize| {
+        let domain = Domain::parse(&format!("d{number}.example")).unwrap();
+        let directory = world.directory.clone();
+        tokio::spawn(async move { directory.peer(&domain, Freshness::Cached).await })
+    };
+    let callers: Vec<_> = (0..STRANGER_FLIGHTS_MAX).map(ask).collect();
+    while world.net.asked().len() < 1 + STRANGER_FLIGHTS_MAX {
+        tokio::task::yield_now().await;
+    }
+    for number in STRANGER_FLIGHTS_MAX..2 * STRANGER_FLIGHTS_MAX {
+        let error = ask(number).await.unwrap().unwrap_err();
+        assert!(matches!(error, PeerError::Busy), "{error:?}");
+    }
+    let known = world.directory.clone();
+    let domain = world.hub.domain.clone();
+    let known = tokio::spawn(async move { known.peer(&domain, Freshness::Fresh).await });
+    while world.asked() < 2 {
+        tokio::task::yield_now().await;
+    }
+    world.net.release();
+    known.await.unwrap().unwrap();
+    for caller in callers {
+        caller.await.unwrap().unwrap_err();
+    }
+    // There is room again, and who found none was not held to be without a hub.
+    let late = FakeHub::new(&format!("d{STRANGER_FLIGHTS_MAX}.example"), 9);
+    late.publish(&world.net, world.now());
+    world
+        .directory
+        .peer(&late.domain, Freshness::Cached)
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn there_is_a_bound_for_all_together() {
     let world = World::new();
     world.net.hold();
     let mut callers = Vec::new();
     for number in 0..FLIGHTS_MAX {
         let domain = Domain::parse(&format!("d{number}.example")).unwrap();
+        let met = PeerChange::Stance(Stance::Allowed);
+        world.store.change(&domain, met, world.now()).await.unwrap();
         let directory = world.directory.clone();
         callers.push(tokio::spawn(async move {
             directory.peer(&domain, Freshness::Cached).await

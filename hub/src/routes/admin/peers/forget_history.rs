@@ -3,7 +3,7 @@
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use aip_protocol::error::ErrorCode;
-use aip_protocol::name::Did;
+use aip_protocol::name::parse_identifier;
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -27,7 +27,7 @@ pub async fn forget_history(
     _operator: Operator,
     req: HttpRequest,
 ) -> Result<HttpResponse, ApiError> {
-    let did = Did::parse_input(raw_segment(&req, "did"))?;
+    let did = parse_identifier(raw_segment(&req, "did"))?.did();
     let federation = super::federation(&app)?;
     if !federation.forget_history(&did, app.clock.now()).await? {
         return Err(ApiError::refused(

@@ -1,0 +1,165 @@
+//! Many peers at once: who answers waits for nobody, and who does not costs little.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::world::{Act, Running, World, domain};
+use crate::limits::{PROBE_BYTES_MAX, VIEWS_MAX};
+use crate::outbox::Fate;
+use crate::peers::{PeerChange, PeerStore as _};
+
+const BETA: &str = "beta.example";
+const DEAD: usize = 1_000;
+
+fn dead(number: usize) -> String {
+    format!("dead-{number}.example")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_peers_that_hang_hold_up_nobody() {
+    let world = World::new();
+    let delivery = world.delivery("here");
+    let _running = Running::start(&delivery);
+    world.send(&delivery, "alice", "bob", BETA);
+    world.drained(BETA, Duration::from_secs(1)).await;
+    for number in 0..DEAD {
+        world.hub(&dead(number), |hub| hub.always = Some(Act::Hang));
+        world.send(&delivery, "alice", "bob", &dead(number));
+    }
+    let mut worst = 0;
+    for _ in 0..600 {
+        sleep(Duration::from_millis(100)).await;
+        let before = world.now();
+        world.send(&delivery, "alice", "bob", BETA);
+        world.drained(BETA, Duration::from_secs(5)).await;
+        worst = worst.max(world.now().millis_since(before));
+    }
+    assert!(worst <= 20, "{worst} ms");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_hangs_gets_a_few_requests_and_not_all_of_them() {
+    let world = World::new();
+    world.hub(BETA, |hub| hub.always = Some(Act::Hang));
+    let delivery = world.delivery("here");
+    let _running = Running::start(&delivery);
+    for number in 0..1_000 {
+        world.send(&delivery, &format!("agent-{number}"), "bob", BETA);
+    }
+    sleep(Duration::from_hours(1)).await;
+    world.hub(BETA, |hub| {
+        assert_eq!(hub.busy_most, hub.pushes.len(), "the fake never lets go of one");
+        assert!(hub.pushes.len() <= 14, "{}", hub.pushes.len());
+        assert_eq!(hub.pushes.last().unwrap().1.len(), 1, "less and less at a time");
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn dead_peers_are_asked_once_in_a_long_while_and_hold_little() {
+    const DEAD: usize = 200;
+    let world = World::new();
+    let delivery = world.delivery("here");
+    let _running = Running::start(&delivery);
+    for number in 0..DEAD {
+        world.hub(&dead(number), |hub| hub.always = Some(Act::Refuse));
+        for _ in 0..100 {
+            world.send(&delivery, "alice", "bob", &dead(number));
+        }
+    }
+    sleep(Duration::from_hours(3)).await;
+    let (pushes, reads) = (delivery.stats().pushes, world.outbox.reads());
+    sleep(Duration::from_hours(1)).await;
+    let per_peer = (delivery.stats().pushes - pushes) as f64 / DEAD as f64;
+    assert!(per_peer <= 4.0, "{per_peer} attempts an hour");
+    // The looks through all outboxes, and a few for each attempt.
+    assert!(world.outbox.reads() - reads <= DEAD * (120 + 4 * 4));
+    let state = delivery.lock();
+    let (waiting, away) = state.peers.values().fold((0, 0), |(waiting, away), peer| {
+        (waiting + peer.ledger.waiting_count(), away + peer.ledger.away())
+    });
+    assert_eq!(state.peers.len(), DEAD);
+    assert!(waiting <= 64 * DEAD, "no more than one batch each: {waiting}");
+    assert!(away <= 64);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_held_of_ten_thousand_known_peers_without_mail() {
+    let world = World::new();
+    for number in 0..10_000 {
+        world
+            .store
+            .change(&domain(&dead(number)), PeerChange::Met, world.now())
+            .await
+            .unwrap();
+    }
+    let delivery = world.delivery("here");
+    let _running = Running::start(&delivery);
+    sleep(Duration::from_mins(2)).await;
+    assert_eq!(delivery.lock().peers.capacity(), 0);
+    assert!(delivery.stats() == super::super::DeliveryStats::default());
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_messages_go_in_bodies_of_a_mebibyte_and_to_strangers_in_small_ones() {
+    let world = World::new();
+    let delivery = world.delivery("here");
+    let _running = Running::start(&delivery);
+    let filler = "x".repeat(60_000);
+    for number in 0..60 {
+        let from = super::world::agent(&format!("agent-{number}"), "alpha.example");
+        let to = super::world::agent("bob", BETA);
+        world.outbox.put_wire(&from, &to, world.now(), |id| {
+            format!("{{\"id\":\"{id}\",\"x\":\"{filler}\"}}")
+        });
+    }
+    delivery.wake(&domain(BETA));
+    world.drained(BETA, Duration::from_mins(1)).await;
+    world.hub(BETA, |hub| {
+        assert_eq!(hub.pushes[0].1.len(), PROBE_BYTES_MAX / filler.len());
+        assert_eq!(hub.pushes[1].1.len(), 17);
+        assert_eq!(hub.stored.len(), 60);
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_largest_envelope_goes_alone_if_it_must() {
+    let world = World::new();
+    let delivery = world.delivery("here");
+    let _running = Running::start(&delivery);
+    let filler = "x".repeat(256 * 1024 - 100);
+    let (from, to) = (
+        super::world::agent("alice", "alpha.example"),
+        super::world::agent("bob", BETA),
+    );
+    for _ in 0..9 {
+        world.outbox.put_wire(&from, &to, world.now(), |id| {
+            format!("{{\"id\":\"{id}\",\"x\":\"{filler}\"}}")
+        });
+    }
+    delivery.wake(&domain(BETA));
+    world.drained(BETA, Duration::from_mins(1)).await;
+    world.hub(BETA, |hub| {
+        let sizes: Vec<usize> = hub.pushes.iter().map(|(_, items)| items.len()).collect();
+        assert_eq!(sizes, [1, 3, 3, 2]);
+        assert_eq!(hub.stored, (1..=9).collect::<Vec<u64>>());
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn views_are_bounded_and_show_those_that_fail_first() {
+    let world = World::new();
+    let delivery = world.delivery("here");
+    let _running = Running::start(&delivery);
+    for number in 0..VIEWS_MAX + 20 {
+        let act = if number == 7 { Act::Refuse } else { Act::Hang };
+        world.hub(&dead(number), |hub| hub.always = Some(act));
+        world.send(&delivery, "alice", "bob", &dead(number));
+    }
+    sleep(Duration::from_secs(10)).await;
+    let views = delivery.views().await.unwrap();
+    assert_eq!(views.len(), VIEWS_MAX);
+    assert_eq!(views[0].domain, domain(&dead(7)));
+    assert!(views.iter().all(|view| view.pending == 1 && view.bytes > 0));
+    assert_eq!(world.outbox.left(&domain(&dead(7))), [(0_u64, Fate::Expired); 0]);
+}
