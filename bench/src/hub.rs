@@ -9,6 +9,7 @@ use aip_protocol::multikey::SigningKey;
 use aip_protocol::name::Domain;
 use anyhow::{Context, anyhow, bail};
 
+use crate::load::{self, Connection};
 use crate::process::{Running, free_port, wait_for_port};
 
 /// What a mailbox may hold in the data folder, and on NATS, where settled messages count for some minutes too.
@@ -76,11 +77,21 @@ impl Hub {
         Self::start_on(folder, port, &Engines::default())
     }
 
+    /// The same with further settings (TOML).
+    pub(crate) fn start_with(folder: &Path, port: u16, more: &str) -> anyhow::Result<Self> {
+        let engines = Engines::default();
+        Self::launch(folder, port, &engines, &format!("{}{more}", settings(&engines)))
+    }
+
     /// The same on engines.
     pub(crate) fn start_on(folder: &Path, port: u16, engines: &Engines) -> anyhow::Result<Self> {
+        Self::launch(folder, port, engines, &settings(engines))
+    }
+
+    fn launch(folder: &Path, port: u16, engines: &Engines, settings: &str) -> anyhow::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let file = folder.join("bench.toml");
-        std::fs::write(&file, settings(engines))?;
+        std::fs::write(&file, settings)?;
         let name = format!("localhost:{port}");
         let started = Instant::now();
         let mut process = Running::start(
@@ -125,6 +136,42 @@ impl Hub {
     /// Its process id.
     pub(crate) fn pid(&self) -> u32 {
         self.process.pid()
+    }
+
+    /// Makes a provider's key for an agent; `folder` is the one that the hub was started on.
+    pub(crate) fn provider(&self, folder: &Path, agent: &str) -> anyhow::Result<String> {
+        let output = Command::new(beside("aip-hub")?)
+            .args([
+                "providers",
+                "add",
+                "bench",
+                "--agent",
+                agent,
+                "--domain",
+                self.domain.as_str(),
+            ])
+            .arg("--config")
+            .arg(folder.join("bench.toml"))
+            .arg("--data")
+            .arg(folder.join("data"))
+            .output()?;
+        if !output.status.success() {
+            bail!("no provider: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+    }
+
+    /// What it counts, as Prometheus reads it; `folder` is the one that the hub was started on.
+    pub(crate) async fn metrics(&self, folder: &Path) -> anyhow::Result<String> {
+        let url = std::fs::read_to_string(folder.join("data").join("operator.url"))?;
+        let port = url
+            .trim()
+            .trim_end_matches('/')
+            .rsplit(':')
+            .next()
+            .unwrap_or_default();
+        let mut operator = Connection::open(port.parse().context("the operator's port")?).await?;
+        Ok(String::from_utf8(operator.call(&load::get("/metrics")).await?)?)
     }
 }
 

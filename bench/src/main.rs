@@ -17,6 +17,7 @@ mod monitor;
 mod process;
 mod quality;
 mod report;
+mod search;
 mod socket;
 mod yardstick;
 
@@ -38,6 +39,8 @@ enum Command {
     Strawman(yardstick::strawman::Options),
     /// Measures how well the catalog finds, on sets of judged queries; see docs/SEARCH.md.
     Quality(quality::Options),
+    /// Measures how fast the catalog finds and takes up listings, against bare parts; see docs/PERFORMANCE.md.
+    Search(search::Options),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -49,6 +52,7 @@ fn main() -> anyhow::Result<()> {
     match command {
         Some(Command::Strawman(options)) => yardstick::strawman::serve(&options),
         Some(Command::Quality(options)) => runtime.block_on(quality::run(&options)),
+        Some(Command::Search(options)) => runtime.block_on(search::run(&options)),
         None => runtime.block_on(goals::run(&options)),
     }
 }

@@ -43,6 +43,28 @@ pub(crate) fn usage(pid: u32) -> Usage {
     }
 }
 
+/// Resident memory of a process at one moment, in KiB.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Memory {
+    /// Its own.
+    pub(crate) anonymous_kib: f64,
+    /// Pages of files, which the kernel takes back when it needs room.
+    pub(crate) file_kib: f64,
+}
+
+/// Reads the memory of a process; zero when it is gone.
+pub(crate) fn memory(pid: u32) -> Memory {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse().ok()
+    };
+    Memory {
+        anonymous_kib: field("RssAnon:").unwrap_or_default(),
+        file_kib: field("RssFile:").unwrap_or_default(),
+    }
+}
+
 /// A child that is killed when the measurement is over.
 #[derive(Debug)]
 pub(crate) struct Running(Child);

@@ -3,12 +3,12 @@
 //! It runs what the hub runs: the same index, the same models, the same ranking, the same formula. Only the store and the
 //! trust are left out. What is in a set and how it is judged: docs/SEARCH.md.
 
-mod corpus;
+pub(crate) mod corpus;
 mod measure;
 mod report;
 mod search;
-mod sets;
-mod vectors;
+pub(crate) mod sets;
+pub(crate) mod vectors;
 
 use std::path::PathBuf;
 
@@ -88,10 +88,10 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     }
     rows.sort_by(|a, b| a.set.cmp(&b.set));
     if options.json {
-        report::json(&rows)
-    } else {
-        report::table(&rows)
+        return report::json(&rows);
     }
+    report::table(&rows);
+    Ok(())
 }
 
 impl Options {
@@ -147,7 +147,7 @@ async fn measure_set(
 }
 
 /// At most `most` of them, evenly spread.
-fn spread<T>(all: &[T], most: usize) -> Vec<&T> {
+pub(crate) fn spread<T>(all: &[T], most: usize) -> Vec<&T> {
     let step = all.len().div_ceil(most.max(1)).max(1);
     all.iter().step_by(step).collect()
 }

@@ -11,6 +11,16 @@ pub(crate) enum Bound {
     Stated,
 }
 
+impl std::fmt::Display for Bound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::AtLeast(least) => write!(f, ">= {least:.2}"),
+            Self::AtMost(most) => write!(f, "<= {most:.2}"),
+            Self::Stated => f.write_str("stated"),
+        }
+    }
+}
+
 /// One line of the report.
 #[derive(Debug)]
 pub(crate) struct Row {
@@ -43,11 +53,7 @@ impl Row {
 
     /// Prints the line.
     pub(crate) fn print(&self) {
-        let bound = match self.bound {
-            Bound::AtLeast(least) => format!(">= {least:.2}"),
-            Bound::AtMost(most) => format!("<= {most:.2}"),
-            Bound::Stated => "stated".to_owned(),
-        };
+        let bound = self.bound.to_string();
         let mut sorted = self.rounds.clone();
         sorted.sort_by(f64::total_cmp);
         let spread = sorted

@@ -3,6 +3,7 @@
 //! One [`App`] is built at start and handed to both listeners as `web::Data<App>`. There is no global state: a test
 //! builds an `App` of its own from in-memory rooms.
 
+use std::fmt::{self, Debug};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use aip_catalog::Catalog;
 use aip_cluster::Cluster;
 use aip_protocol::clock::Clock;
+use aip_protocol::error::Refusal;
 use aip_protocol::multikey::SigningKey;
 use aip_protocol::name::Domain;
 use aip_registry::Registry;
@@ -20,6 +22,7 @@ use aip_relay::presence::Presence;
 use aip_relay::relay::Relay;
 use tokio_util::sync::CancellationToken;
 
+use crate::agent::HubAgent;
 use crate::catalog::ProviderKeys;
 use crate::config::{Secret, Settings};
 use crate::cors::Origins;
@@ -36,7 +39,6 @@ use crate::stores::Stores;
 use crate::throttle::Throttle;
 
 /// What [`App::new`] is made of; the wiring at start makes these from the settings.
-#[derive(Debug)]
 pub struct Parts {
     /// The checked settings.
     pub settings: Arc<Settings>,
@@ -64,6 +66,8 @@ pub struct Parts {
     pub hub_key: Arc<SigningKey>,
     /// The one before it, which vouches for it to peers.
     pub previous_hub_key: Option<Arc<SigningKey>>,
+    /// The hub's own agent.
+    pub agent: Arc<HubAgent>,
     /// The token of the operator's door.
     pub operator_token: Secret,
     /// The stores as a whole, for backups; `None` where everything is in memory.
@@ -76,6 +80,14 @@ pub struct Parts {
     pub run: u32,
     /// Cancelled when the hub starts to stop: long waits and sockets end then.
     pub stop: CancellationToken,
+}
+
+impl Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parts")
+            .field("domain", &self.domain)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The shared state of the process.
@@ -113,6 +125,8 @@ pub struct App {
     pub hub_key: Arc<SigningKey>,
     /// The one before it, which vouches for it to peers.
     pub previous_hub_key: Option<Arc<SigningKey>>,
+    /// The hub's own agent.
+    pub agent: Arc<HubAgent>,
     /// The token of the operator's door.
     pub operator_token: Secret,
     /// The stores as a whole, for backups.
@@ -151,6 +165,7 @@ impl App {
     pub fn new(parts: Parts) -> Result<Self, BuildError> {
         let settings = parts.settings;
         Ok(Self {
+            agent: parts.agent,
             public_url: settings.public_url(),
             throttle: Throttle::new(&settings),
             bodies: BodyRoom::for_bodies_of(settings.relay.batch_bytes_max),
@@ -203,6 +218,9 @@ pub enum BuildError {
     /// The OpenAPI document does not print.
     #[error("the API's description cannot be printed")]
     Docs(#[from] serde_json::Error),
+    /// The hub's own agent has no name.
+    #[error("the hub's own agent cannot be named")]
+    Agent(#[from] Refusal),
 }
 
 /// Whether the hub takes new work. Readiness says so to a load balancer; nothing else depends on it.

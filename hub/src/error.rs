@@ -99,6 +99,11 @@ impl ApiError {
             .or(unavailable.then_some(UNAVAILABLE_RETRY_SECS))
     }
 
+    /// The problem document, for doors that do not answer with a status. `public_url` is as in [`ApiError::render`].
+    pub(crate) fn problem(&self, request_id: &str, public_url: &str) -> Map<String, Value> {
+        problem(&self.0.refusal, request_id, public_url)
+    }
+
     /// The whole answer. `public_url` is the hub's address without a trailing slash.
     pub fn render(&self, request_id: &str, public_url: &str) -> HttpResponse {
         let status = self.status();

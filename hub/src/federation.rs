@@ -1,8 +1,10 @@
 //! Federation as this hub has it: the room's parts, plugged into the stores and the doors.
 
 mod assemble;
+mod bounces;
 mod incoming;
 mod peers;
+mod recipients;
 pub(crate) mod reports;
 
 use std::sync::Arc;
@@ -29,6 +31,7 @@ use utoipa::ToSchema;
 pub use assemble::{Parts, outgoing};
 pub(crate) use incoming::switched_off;
 pub use peers::Outgoing;
+pub use recipients::Recipients;
 
 /// Who the audit log says decided.
 const OPERATOR: &str = "operator";

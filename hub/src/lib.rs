@@ -4,6 +4,7 @@
 //! [`front`], reaches one file under [`routes`], which reads with [`extract`], calls one room, and answers; whatever
 //! goes wrong becomes an [`error::ApiError`]. [`app::App`] is what they share, [`server`] binds the listeners.
 
+pub mod agent;
 pub mod app;
 pub mod backup;
 pub mod catalog;

@@ -116,6 +116,7 @@ pub(crate) struct TestAgent {
     pub(crate) did: Did,
     pub(crate) signing: SigningKey,
     pub(crate) rotation: SigningKey,
+    pub(crate) opening: OpeningKey,
     pub(crate) identity: Identity,
 }
 
@@ -230,9 +231,10 @@ impl TestHub {
         let mut rng = StdRng::seed_from_u64(seed);
         let did = Handle::parse(&format!("{name}#{DOMAIN}")).unwrap().did();
         let (signing, rotation) = (SigningKey::generate(&mut rng), SigningKey::generate(&mut rng));
+        let opening = OpeningKey::generate(&mut rng);
         let keys = Keys {
             signing: vec![signing.public().clone()],
-            sealing: vec![OpeningKey::generate(&mut rng).public().clone()],
+            sealing: vec![opening.public().clone()],
             rotation: vec![rotation.public().clone()],
         };
         let genesis = OperationDraft::genesis(did.clone(), self.clock.now(), keys)
@@ -242,6 +244,7 @@ impl TestHub {
             did,
             signing,
             rotation,
+            opening,
             identity: Identity::genesis(genesis).unwrap(),
         }
     }

@@ -31,12 +31,13 @@ use aip_relay::relay::{Peers, Relay, RelayConfig};
 use rand::rngs::SysRng;
 use rand_core::{CryptoRng, Rng as _, UnwrapErr};
 
+use crate::agent::{AgentSeams, HubAgent};
 use crate::app::{App, BuildError, Parts};
 use crate::catalog::{Embedders, Models, ProviderKeys, StoredSource, embedders};
 use crate::clock::{self, SystemClock};
 use crate::config::{Registration, Secret, Settings};
 use crate::datadir::{DataDir, DataDirError};
-use crate::federation::{self, Federation};
+use crate::federation::{self, Federation, Recipients};
 use crate::hub_key::{self, HubKeyError};
 use crate::lifecycle::Lifecycle;
 use crate::pause::{PausableMailboxes, PausableNames, PausablePeers, Pause};
@@ -279,6 +280,20 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
         peers: outgoing.clone().map(|outgoing| outgoing as Arc<dyn Peers>),
     };
     let relay = Relay::new(config, relay_seams, Box::new(chance()));
+    let previous_hub_key = seams.previous_hub_key.map(Arc::new);
+    let recipients = Arc::new(Recipients::new(registry.clone()));
+    let agent = Arc::new(HubAgent::new(
+        &domain,
+        AgentSeams {
+            hub_key: Arc::new(seams.hub_key.clone()),
+            previous_key: previous_hub_key.as_deref().cloned(),
+            registry: registry.clone(),
+            relay: relay.clone(),
+            recipients: recipients.clone(),
+            clock: seams.clock.clone(),
+            rng: Box::new(chance()),
+        },
+    )?);
     let federation = outgoing.map(|outgoing| {
         Federation::assemble(
             &settings,
@@ -290,12 +305,16 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
                 mailboxes: seams.mailboxes.clone(),
                 presence: presence.clone(),
                 relay: relay.clone(),
+                agent: agent.clone(),
                 hub_key: seams.hub_key.clone(),
                 clock: seams.clock.clone(),
                 is_shared: seams.cluster.is_some(),
             },
         )
     });
+    if let Some(federation) = &federation {
+        recipients.ask(federation);
+    }
     let app = App::new(Parts {
         settings: Arc::new(settings),
         domain,
@@ -309,7 +328,8 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
         presence,
         federation,
         hub_key: Arc::new(seams.hub_key),
-        previous_hub_key: seams.previous_hub_key.map(Arc::new),
+        previous_hub_key,
+        agent,
         operator_token: seams.operator_token,
         stores: seams.stores,
         cluster: seams.cluster,

@@ -26,6 +26,8 @@ pub enum Door {
     Relay(Name),
     /// The socket of a signed-in agent: `from` is that agent.
     Socket(Did),
+    /// The hub's own agent, inside the process: `from` is that agent, and what it sends costs no rate.
+    Hub(Did),
 }
 
 /// What admission needs to know about an agent of this hub; cheap to clone.
@@ -104,6 +106,10 @@ fn check_door(envelope: &Envelope, door: &Door, domain: &Domain) -> Result<(), R
         }
         Door::Socket(did) if envelope.from != *did => {
             let detail = "A socket sends in the name of the agent that signed in on it only.";
+            Err(Refusal::new(ErrorCode::NotYours, detail))
+        }
+        Door::Hub(did) if envelope.from != *did => {
+            let detail = "The hub sends in the name of its own agent only.";
             Err(Refusal::new(ErrorCode::NotYours, detail))
         }
         _ => Ok(()),

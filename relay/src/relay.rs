@@ -177,7 +177,9 @@ impl Relay {
 
         let (way, terms) = self.way_to(&envelope.from, &envelope.to).await?;
         config.blocklist.check(&envelope.from)?;
-        self.take_rate(&envelope.from).await?;
+        if !matches!(door, Door::Hub(_)) {
+            self.take_rate(&envelope.from).await?;
+        }
         Ok(Admitted {
             candidate,
             quota: terms.quota,

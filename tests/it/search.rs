@@ -1,5 +1,6 @@
 //! The catalog of the real hub: what is published is found, by whoever asks and whatever happens in between.
 
+mod by_message;
 mod finding;
 mod page;
 mod several;

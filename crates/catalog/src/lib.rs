@@ -30,5 +30,5 @@ pub use numbers::NumberSet;
 pub use price::Price;
 pub use query::{Filter, Query};
 pub use source::{Change, Source, SourceError};
-pub use text::{TextHit, TextHits, TextIndex, TextOptions, TextStats, TextView};
+pub use text::{TextHit, TextHits, TextIndex, TextOptions, TextView};
 pub use trust::{NoTrust, TrustScores};

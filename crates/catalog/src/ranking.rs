@@ -1,11 +1,11 @@
 //! From what text and meaning found to the two lists that are fused (spec §9).
 //!
 //! Fused as they come, the lists of text and meaning do harm where one of them is there by chance: a French question shares
-//! a few names with English listings, a model number means nothing to a model. So the query is measured first. How much of it
-//! the listings say, each word weighed by how rare it is, is how much text is believed; the rest is meaning's. Both lists
-//! are put into the one order that follows; each holds what its side found, so that the ranks still say who found what, and
-//! the formula of the specification fuses them as ever. The list of text ends where chance begins: at the first listing
-//! that is better although it says nothing of the query.
+//! a few names with English listings, a model number means nothing to a model. So the query is measured first: what the best
+//! listing says of it, in words that no other says, against what meaning may say of the rest. Both lists are put into the
+//! one order that follows; each holds what its side found, so that the ranks still say who found what, and the formula of
+//! the specification fuses them as ever. The list of text ends where chance begins: at the first listing that is better
+//! although it says nothing of the query.
 //!
 //! No number here was fitted to a set: docs/SEARCH.md has what was measured.
 
@@ -88,6 +88,8 @@ pub fn by_meaning(meanings: &[Meaning]) -> Vec<u64> {
 struct Found {
     number: u64,
     worth: f64,
+    /// 0 to 1.
+    nearness: f64,
     by_text: bool,
     has_meaning: bool,
 }
@@ -103,11 +105,12 @@ fn ordered(text: &TextHits, nearness: &HashMap<u64, f64>) -> Vec<Found> {
     let of_text = |hit: &TextHit| {
         let near = nearness.get(&hit.number).copied();
         // What has no vector yet is taken to be as near as it says what is asked.
-        let meaning = near.unwrap_or(hit.coverage);
-        let worth = belief * (hit.score / best) + (1.0 - belief) * meaning;
+        let nearness = near.unwrap_or(hit.coverage);
+        let worth = belief * (hit.score / best) + (1.0 - belief) * nearness;
         Found {
             number: hit.number,
             worth,
+            nearness,
             by_text: true,
             has_meaning: near.is_some(),
         }
@@ -117,6 +120,7 @@ fn ordered(text: &TextHits, nearness: &HashMap<u64, f64>) -> Vec<Found> {
     let of_meaning = |(number, near): (&u64, &f64)| Found {
         number: *number,
         worth: (1.0 - belief) * near,
+        nearness: *near,
         by_text: false,
         has_meaning: true,
     };
@@ -126,24 +130,29 @@ fn ordered(text: &TextHits, nearness: &HashMap<u64, f64>) -> Vec<Found> {
         .map(of_text)
         .chain(unsaid.map(of_meaning))
         .collect();
-    // Of equals, what says something comes first, then the older.
+    // Of equals, what says something comes first, then the nearer (codes alone leave nearness out of the worth), then the older.
     found.sort_by(|a, b| {
         b.worth
             .total_cmp(&a.worth)
             .then(b.by_text.cmp(&a.by_text))
+            .then(b.nearness.total_cmp(&a.nearness))
             .then(a.number.cmp(&b.number))
     });
     found
 }
 
-/// How much text is believed, 0 to 1: the share of the query that listings say, and that of its codes in any case, since
-/// codes mean nothing.
+/// How much text is believed, 0 to 1: what the best hit says against what the nearest may mean. Both are counted in rare words,
+/// so that it is the number of words that agree that convinces and not their share: five rare words of a long question are
+/// no chance, one of a short one may be. The more of the query is said, the less is left to be meant; codes mean nothing.
 fn belief(text: &TextHits) -> f64 {
-    if text.hits.is_empty() {
-        return 0.0;
-    }
-    let unsaid = 1.0 - text.coverage.clamp(0.0, 1.0);
-    1.0 - unsaid * (1.0 - text.code_share.clamp(0.0, 1.0))
+    /// What the nearest counts as where nothing of the query is said, in words that only one listing says.
+    const NEAREST: f64 = 6.0;
+    /// Words said one by one are not all that a query means.
+    const SAID_MAX: f64 = 0.75;
+    let unsaid = 1.0 - SAID_MAX * text.coverage.clamp(0.0, 1.0);
+    let meant = NEAREST * unsaid * (1.0 - text.code_share.clamp(0.0, 1.0));
+    let said = text.evidence.max(0.0);
+    if said > 0.0 { said / (said + meant) } else { 0.0 }
 }
 
 /// Parts the order into the two lists. A side leaves out what stands below something that only the other side found, but

@@ -56,17 +56,6 @@ impl Default for TextOptions {
     }
 }
 
-/// What the index holds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct TextStats {
-    /// Listings.
-    pub documents: u64,
-    /// Bytes of its files.
-    pub bytes: u64,
-    /// Parts it is in; they are merged in the background.
-    pub segments: usize,
-}
-
 /// A full-text index with one writer, in a folder or in memory.
 pub struct TextIndex {
     index: Index,
@@ -172,19 +161,6 @@ impl TextIndex {
     /// The files cannot be read.
     pub fn refresh(&self) -> Result<(), CatalogError> {
         Ok(self.reader.reload()?)
-    }
-
-    /// What the index holds.
-    ///
-    /// # Errors
-    /// The files cannot be read.
-    pub fn stats(&self) -> Result<TextStats, CatalogError> {
-        let searcher = self.reader.searcher();
-        Ok(TextStats {
-            documents: searcher.num_docs(),
-            bytes: searcher.space_usage()?.total().get_bytes(),
-            segments: searcher.segment_readers().len(),
-        })
     }
 
     /// Writes and commits; on a failure the writer and all it had are dropped.

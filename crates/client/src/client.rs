@@ -1,5 +1,6 @@
 //! One agent's connection to its hub: everything but listening, which is [`crate::Listener`].
 
+mod ask;
 mod builder;
 mod change;
 mod ingest;

@@ -45,6 +45,14 @@ pub enum Error {
         #[source]
         last: Box<Error>,
     },
+    /// A request was sent and has no answer yet. One that comes later lies in the mailbox.
+    #[error("{} has not answered within the time; the request is message {id}", .to.handle())]
+    NoAnswer {
+        /// The request.
+        id: Uuid,
+        /// Who was asked.
+        to: Did,
+    },
     /// What the caller gave is not valid; nothing was sent.
     #[error("{0}")]
     Invalid(#[from] Refusal),

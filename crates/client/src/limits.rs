@@ -167,3 +167,10 @@ pub const PROVIDER_KEY_BYTES_MAX: u64 = 4096;
 pub const SEARCH_WINDOW: Duration = Duration::from_secs(20);
 /// Results on one page of a search (spec §9).
 pub const SEARCH_LIMIT_MAX: u32 = 100;
+
+/// How long one poll for an answer waits.
+pub const ANSWER_POLL: Duration = Duration::from_secs(10);
+/// How long an answer is waited for, where nothing else is said.
+pub const ANSWER_WAIT: Duration = Duration::from_secs(30);
+/// Messages of one conversation that one poll brings.
+pub const THREAD_MESSAGES_MAX: u32 = 20;

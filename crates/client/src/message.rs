@@ -155,6 +155,20 @@ impl Draft {
         self
     }
 
+    /// Fixes what an answer is recognised by: the id, and a conversation, of its own where it has none. What nobody waits
+    /// for any more need not be answered.
+    pub(crate) fn into_request(self, entropy: &Entropy, wait: Duration) -> (Self, Uuid, String) {
+        let id = self.id.unwrap_or_else(|| entropy.message_id());
+        let thread = self.thread.clone().unwrap_or_else(|| id.hyphenated().to_string());
+        let draft = Self {
+            id: Some(id),
+            thread: Some(thread.clone()),
+            expires_in: self.expires_in.or(Some(wait)),
+            ..self
+        };
+        (draft, id, thread)
+    }
+
     pub(crate) fn seal(
         &self,
         keys: &AgentKeys,

@@ -26,12 +26,15 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
+/// The name of a hub's own agent: reserved for everybody else (§1).
+pub const HUB_NAME: &str = "hub";
+
 /// Names that nobody registers; the operator may add more.
 const RESERVED_NAMES: [&str; 12] = [
     "admin",
     "administrator",
     "root",
-    "hub",
+    HUB_NAME,
     "postmaster",
     "abuse",
     "security",

@@ -1,7 +1,8 @@
 //! Sealing a body for one recipient key: HPKE base mode (§4, RFC 9180).
 //!
 //! DHKEM(X25519, HKDF-SHA256) `0x0020`, HKDF-SHA256 `0x0001`, `ChaCha20Poly1305` `0x0003`. The hub
-//! never holds a key that opens a body; only the two clients use this module.
+//! never holds a key that opens what agents write to each other; only the two clients use this module, and the hub's own
+//! agent for what it says itself and what is said to it.
 
 use std::fmt;
 

@@ -135,6 +135,7 @@ async fn run_until_closed(
     signals: &mut Signals,
     shutdown_timeout: Duration,
 ) -> anyhow::Result<()> {
+    hub.start_agent().await;
     announce(&servers, hub, folder)?;
     let grace = shutdown_timeout.saturating_sub(CLOSING_RESERVE.min(shutdown_timeout / 2));
     tokio::select! {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aip_federation::delivery::{Delivery, DeliveryConfig, NoBounces, Seams};
+use aip_federation::delivery::{Delivery, DeliveryConfig, Seams};
 use aip_federation::directory::{Directory, DirectorySeams, DirectorySettings, StaticPeer};
 use aip_federation::egress::{Exchange, Limits};
 use aip_federation::identities::{IdentityLimits, IdentitySeams, RemoteIdentities};
@@ -22,9 +22,11 @@ use aip_relay::relay::{OwnAgents, Relay};
 use rand::rngs::SysRng;
 use rand_core::{Rng as _, UnwrapErr};
 
+use super::bounces::AgentBounces;
 use super::incoming::{Alive, KeptStatuses};
 use super::peers::{Outgoing, Whereabouts};
 use super::{Federation, reports};
+use crate::agent::HubAgent;
 use crate::config::{FederationSettings, PeerPolicy, Settings, static_peer};
 
 /// Signatures of peers and of their agents that are verified at once: half of what a small machine has, so that its own agents
@@ -48,6 +50,8 @@ pub struct Parts {
     pub presence: Arc<Presence>,
     /// This hub's own agents.
     pub relay: Arc<Relay>,
+    /// Who tells senders of mail that comes back.
+    pub agent: Arc<HubAgent>,
     /// The hub's key.
     pub hub_key: SigningKey,
     /// The time.
@@ -105,7 +109,7 @@ impl Federation {
             exchange: parts.exchange.clone(),
             store: parts.store.clone(),
             signer: signer.clone(),
-            bounces: Arc::new(NoBounces),
+            bounces: Arc::new(AgentBounces(parts.agent)),
             clock: parts.clock.clone(),
         };
         let config = delivery_config(&settings.federation, parts.is_shared);

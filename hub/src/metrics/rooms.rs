@@ -12,6 +12,7 @@ use prometheus::{IntCounterVec, IntGaugeVec, Opts};
 
 use super::{engines, federation};
 use super::families::Families;
+use crate::agent::{AgentStats, Fate};
 use crate::app::App;
 
 /// One snapshot of the rooms.
@@ -28,7 +29,8 @@ pub(crate) fn gather(
     families.relay(app.relay.stats())?;
     families.store(&app.store.stats())?;
     families.health(&app.store.health())?;
-    families.presence(app.presence.counts())?;
+    families.presence(without_own(app.presence.counts(), app.agent.stats().sessions()))?;
+    families.agent(app.agent.stats())?;
     families.catalog(&app.catalog.stats())?;
     if let Some(counts) = counts {
         families.registry(counts)?;
@@ -43,6 +45,15 @@ pub(crate) fn gather(
         engines::redis(&families, cluster.stats())?;
     }
     Ok(families.gather())
+}
+
+/// The hub's own agent is no guest.
+fn without_own(counts: PresenceCounts, own: u64) -> PresenceCounts {
+    PresenceCounts {
+        agents: counts.agents.saturating_sub(own),
+        sessions: counts.sessions.saturating_sub(own),
+        ..counts
+    }
 }
 
 impl Families {
@@ -171,6 +182,30 @@ impl Families {
             "Status frames dropped for a slow session",
             dropped,
         )
+    }
+
+    fn agent(&self, stats: &AgentStats) -> Result<(), prometheus::Error> {
+        self.gauge(
+            "aip_agent_sessions",
+            "1 while the hub's own agent reads its mailbox here",
+            stats.sessions(),
+        )?;
+        self.counter(
+            "aip_agent_sent_total",
+            "Messages of the hub's own agent",
+            stats.sent(),
+        )?;
+        let messages = Opts::new(
+            "aip_agent_messages_total",
+            "Messages to the hub's own agent, by what became of them",
+        );
+        let messages = IntCounterVec::new(messages, &["fate"])?;
+        for fate in Fate::ALL {
+            messages
+                .with_label_values(&[fate.as_str()])
+                .inc_by(stats.messages(fate));
+        }
+        self.0.register(Box::new(messages))
     }
 
     fn catalog(&self, stats: &CatalogStats) -> Result<(), prometheus::Error> {

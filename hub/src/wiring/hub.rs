@@ -11,6 +11,7 @@ use aip_registry::listings::Listings;
 use aip_relay::mailbox::{MailboxStore, Status};
 use aip_relay::presence::{CloseReason, Presence};
 
+use crate::agent;
 use crate::app::App;
 use crate::lifecycle::Lifecycle;
 use crate::limits::{FORGET_EVERY_SECS, FORGET_LISTINGS_MAX, LISTING_AGE_DAYS, LISTING_AHEAD_SECS};
@@ -62,6 +63,15 @@ impl Hub {
             let stop = self.life.closing_token();
             self.life.spawn(async move { federation.run(stop).await });
         }
+    }
+
+    /// Gives the hub's own agent its identity and lets it read its mailbox. Where that fails, it goes on trying.
+    pub async fn start_agent(&self) {
+        if let Err(error) = self.app.agent.establish().await {
+            tracing::error!("The hub's own agent has no identity yet: {error}");
+        }
+        self.life
+            .spawn(agent::run(self.app.clone(), self.life.closing_token()));
     }
 
     /// From here on the hub is not ready; sockets get their close frame, waits return what they have.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use aip_protocol::error::{ErrorCode, Refusal};
 use aip_protocol::identity::{EndpointPolicy, Identity, Operation};
-use aip_protocol::name::{Did, Name};
+use aip_protocol::name::{Did, HUB_NAME, Name};
 
 use super::Registry;
 use crate::agent::{Agent, Kept, QuotaOverride, Standing};
@@ -80,6 +80,20 @@ impl Registry {
             Ok((identity, invite)) => self.create(handle.name, identity, invite).await,
             Err(refusal) => self.same_registration(&did, &hash, refusal).await,
         }
+    }
+
+    /// Registers the hub's own agent, whose name is reserved for everybody else (spec §1): neither reserved names nor
+    /// the policy stand in its way. Everything else is as in [`Registry::register`]. For the hub itself, never for what
+    /// came over the wire.
+    pub async fn register_hub(&self, genesis: &[u8]) -> Result<Registered, RegistryError> {
+        let operation = self.parse(genesis)?;
+        let handle = operation.did.handle();
+        if handle.domain != self.domain || handle.name.as_str() != HUB_NAME {
+            return Err(refuse(ErrorCode::NotYours, "this is not the hub's own agent"));
+        }
+        operation.check_clock(self.now())?;
+        let identity = Identity::genesis(operation)?;
+        self.create(handle.name, identity, None).await
     }
 
     fn admit(

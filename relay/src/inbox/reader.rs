@@ -1,10 +1,12 @@
 //! Reading by cursor: what long poll and SSE have in common.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 use bytes::Bytes;
+use serde::Deserialize;
 
 use super::Inbox;
 use crate::limits::{DELIVERY_MESSAGES_MAX, READER_BYTES_MAX};
@@ -45,6 +47,8 @@ pub struct Reader {
     owner: Arc<Did>,
     session: SessionId,
     after: u64,
+    /// The only conversation that is read.
+    thread: Option<String>,
 }
 
 impl Reader {
@@ -55,7 +59,15 @@ impl Reader {
             owner: Arc::new(owner),
             session,
             after,
+            thread: None,
         }
+    }
+
+    /// Reads the messages of one conversation only. Others are passed by: not offered, and no attempt is counted.
+    #[must_use]
+    pub fn of_thread(mut self, thread: String) -> Self {
+        self.thread = Some(thread);
+        self
     }
 
     /// Whose mailbox it is.
@@ -73,8 +85,11 @@ impl Reader {
                 max_bytes: READER_BYTES_MAX,
                 now: self.inbox.clock.now(),
             };
-            let found = self.inbox.store.fetch(self.mailbox(), fetch).await?;
+            let mut found = self.inbox.store.fetch(self.mailbox(), fetch).await?;
             let last = found.last().map(|message| message.seq);
+            if let Some(thread) = &self.thread {
+                found.retain(|message| is_of(thread, &message.wire));
+            }
             let items = self.offer(found).await?;
             if let Some(last) = last {
                 self.after = last;
@@ -124,9 +139,11 @@ impl Reader {
             .store
             .offer(self.mailbox(), &seqs, self.session.as_u64())
             .await?;
-        self.inbox
-            .presence
-            .offered(self.mailbox(), last, self.inbox.clock.now());
+        // Of one conversation it says nothing of what lies before it.
+        if self.thread.is_none() {
+            let presence = &self.inbox.presence;
+            presence.offered(self.mailbox(), last, self.inbox.clock.now());
+        }
         let items = fresh.into_iter().zip(attempts).map(|(message, attempt)| Item {
             seq: message.seq,
             attempt: attempt.attempt,
@@ -135,6 +152,16 @@ impl Reader {
         });
         Ok(items.collect())
     }
+}
+
+/// Whether an envelope, which was checked when it came, belongs to this conversation.
+fn is_of(thread: &str, wire: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Head<'a> {
+        #[serde(borrow, default)]
+        thread: Option<Cow<'a, str>>,
+    }
+    serde_json::from_slice::<Head<'_>>(wire).is_ok_and(|head| head.thread.as_deref() == Some(thread))
 }
 
 impl Inbox {

@@ -12,10 +12,12 @@ fn hit(number: u64, score: f64, coverage: f64) -> TextHit {
     }
 }
 
+/// What text found for a query of four rare words.
 fn text(hits: Vec<TextHit>, coverage: f64) -> TextHits {
     TextHits {
         hits,
         coverage,
+        evidence: 4.0 * coverage,
         ..TextHits::default()
     }
 }
@@ -79,6 +81,30 @@ fn a_code_with_a_slip_goes_by_text() {
     meaning.others = HashMap::from([(1, 0.2), (2, 0.3)]);
     let lists = lists(&found, &[meaning]);
     assert_eq!((lists.fts, lists.semantic), (vec![1, 2], vec![1, 2, 3, 4]));
+}
+
+#[test]
+fn how_many_words_are_said_convinces_and_not_their_share() {
+    // Of both queries a third is said: one word of three, and ten of thirty.
+    let meaning = near(&[(3, 0.9), (2, 0.5), (1, 0.1)]);
+    let of = |evidence| {
+        let found = TextHits {
+            evidence,
+            ..text(vec![hit(1, 2.0, 0.33), hit(2, 1.0, 0.2)], 0.33)
+        };
+        lists(&found, std::slice::from_ref(&meaning)).semantic
+    };
+    assert_eq!((of(1.0), of(10.0)), (vec![3, 2, 1], vec![1, 2, 3]));
+}
+
+#[test]
+fn listings_of_one_code_go_by_meaning() {
+    let found = TextHits {
+        code_share: 1.0,
+        ..text(vec![hit(1, 2.0, 1.0), hit(2, 2.0, 1.0), hit(3, 2.0, 1.0)], 1.0)
+    };
+    let lists = lists(&found, &[near(&[(2, 0.9), (3, 0.5), (1, 0.1)])]);
+    assert_eq!((lists.fts, lists.semantic), (vec![2, 3, 1], vec![2, 3, 1]));
 }
 
 #[test]

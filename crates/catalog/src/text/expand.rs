@@ -12,6 +12,9 @@ use crate::limits::{TEXT_GUESS_STEPS_MAX, TEXT_GUESSES_MAX};
 /// Words of one query that are guessed at.
 pub(super) const UNITS_MAX: usize = 8;
 
+/// Codes of one query that are guessed at.
+pub(super) const CODES_MAX: usize = 4;
+
 /// Letters a word needs before its beginning says anything, before one slip in it is looked for, and before two are.
 const PREFIX_LETTERS_MIN: usize = 3;
 const SLIP_LETTERS_MIN: usize = 4;
@@ -46,11 +49,25 @@ pub(super) fn guesses(
     }
     if with_slips && letters >= SLIP_LETTERS_MIN {
         let slips = if letters >= SLIPS_LETTERS_MIN { 2 } else { 1 };
-        all.extend(ranked(slipped(searcher, forms, typed, slips)?, false, |word| {
-            share_of_slip(typed, word)
-        }));
+        let found = slipped(searcher, forms, typed, slips, first(typed))?;
+        all.extend(ranked(found, false, |word| share_of_slip(typed, word)));
     }
     Ok(all)
+}
+
+/// The codes that differ from the typed one by one slip, wherever it is; the likeliest, at most [`TEXT_GUESSES_MAX`].
+pub(super) fn near_codes(searcher: &Searcher, codes: Field, typed: &str) -> tantivy::Result<Vec<Expansion>> {
+    if typed.chars().count() < SLIP_LETTERS_MIN {
+        return Ok(Vec::new());
+    }
+    let found = slipped(searcher, codes, typed, 1, "")?;
+    Ok(ranked(found, false, |code| share_of_slip(typed, code)))
+}
+
+/// The first letter of a word.
+fn first(word: &str) -> &str {
+    let end = word.chars().next().map_or(0, char::len_utf8);
+    word.get(..end).unwrap_or_default()
 }
 
 /// The best by share, then by how many hold them, then by their letters.
@@ -116,24 +133,26 @@ fn begun(searcher: &Searcher, forms: Field, typed: &str) -> tantivy::Result<Foun
     Ok(found)
 }
 
-/// Words of the index that differ by so many slips: a letter wrong, missing, too much, or two changed about. The first letter
-/// is taken to be right, so that only that part of the index is walked.
-fn slipped(searcher: &Searcher, forms: Field, typed: &str, slips: u8) -> tantivy::Result<Found> {
+/// Words of the index that differ by so many slips: a letter wrong, missing, too much, or two changed about. The beginning is
+/// taken to be right, so that only that part of the index is walked.
+fn slipped(
+    searcher: &Searcher,
+    field: Field,
+    typed: &str,
+    slips: u8,
+    beginning: &str,
+) -> tantivy::Result<Found> {
     let mut found = Found::new();
-    let Some(first) = typed.chars().next() else {
-        return Ok(found);
-    };
-    let first = first.to_string();
-    let query = FuzzyTermQuery::new(Term::from_field_text(forms, typed), slips, true);
+    let query = FuzzyTermQuery::new(Term::from_field_text(field, typed), slips, true);
     for (place, segment) in searcher.segment_readers().iter().enumerate() {
-        let index = segment.inverted_index(forms)?;
+        let index = segment.inverted_index(field)?;
         let mut words = index
             .terms()
             .search(query.automaton()?)
-            .ge(first.as_bytes())
+            .ge(beginning.as_bytes())
             .into_stream()?;
         for _ in 0..TEXT_GUESS_STEPS_MAX {
-            if !words.advance() || !words.key().starts_with(first.as_bytes()) {
+            if !words.advance() || !words.key().starts_with(beginning.as_bytes()) {
                 break;
             }
             if words.key() != typed.as_bytes() {

@@ -53,6 +53,18 @@ impl<'a> Admission<'a> {
 
     /// The documents that pass and are not deleted; none where all do.
     pub(super) fn of_segment(&self, segment: &SegmentReader) -> tantivy::Result<Option<Bits>> {
+        let passing = self.passing(segment)?;
+        if !segment.has_deletes() {
+            return Ok(passing);
+        }
+        let mut bits = passing.unwrap_or_else(|| Bits::all(segment.max_doc()));
+        bits.retain(|document| !segment.is_deleted(document));
+        Ok(Some(bits))
+    }
+
+    /// The documents that pass, deleted ones among them; none where all do. Whoever looks at few documents asks for each of
+    /// them whether it is deleted: that costs less than to ask for all.
+    pub(super) fn passing(&self, segment: &SegmentReader) -> tantivy::Result<Option<Bits>> {
         let by_terms = self.by_terms(segment)?;
         let expires_at = segment.fast_fields().column_opt::<i64>(column::EXPIRES_AT)?;
         let expires_at = expires_at.filter(|moments| moments.min_value() < self.now);
@@ -60,13 +72,10 @@ impl<'a> Admission<'a> {
             || self.updated_after.is_some()
             || self.trust.is_some()
             || expires_at.is_some();
-        if !has_ranges && !segment.has_deletes() {
+        if !has_ranges {
             return Ok(by_terms);
         }
         let mut bits = by_terms.unwrap_or_else(|| Bits::all(segment.max_doc()));
-        if segment.has_deletes() {
-            bits.retain(|document| !segment.is_deleted(document));
-        }
         if let Some(expires_at) = expires_at {
             bits.retain(|document| expires_at.first(document).is_none_or(|moment| moment >= self.now));
         }
@@ -134,6 +143,21 @@ impl<'a> Trusted<'a> {
         }
     }
 
+    /// Asks for the trust in the agents of these documents, so that their names are read in one go.
+    pub(super) fn learn(&mut self, documents: impl Iterator<Item = u32>) -> tantivy::Result<()> {
+        let mut ords: Vec<u64> = documents
+            .filter_map(|document| self.agents.ords().first(document))
+            .collect();
+        ords.sort_unstable();
+        ords.dedup();
+        let mut scores = Vec::with_capacity(ords.len());
+        self.agents
+            .dictionary()
+            .sorted_ords_to_term_cb(&ords, |name| scores.push(score(name, self.trust)))?;
+        self.known.extend(ords.into_iter().zip(scores));
+        Ok(())
+    }
+
     /// The trust in the agent of a document, 0 to 1.
     pub(super) fn score(&mut self, document: u32) -> f64 {
         let Some(ord) = self.agents.ords().first(document) else {
@@ -144,11 +168,22 @@ impl<'a> Trusted<'a> {
         }
         self.name.clear();
         let is_found = self.agents.ord_to_str(ord, &mut self.name).unwrap_or(false);
-        let did = is_found.then(|| Did::parse(&self.name).ok()).flatten();
-        let score = did.map_or(0.0, |did| bounded(self.trust.score(&did)));
+        let score = if is_found {
+            score(self.name.as_bytes(), self.trust)
+        } else {
+            0.0
+        };
         self.known.insert(ord, score);
         score
     }
+}
+
+/// The trust in the agent of this name; 0 where it is none.
+fn score(name: &[u8], trust: &dyn TrustScores) -> f64 {
+    let did = std::str::from_utf8(name)
+        .ok()
+        .and_then(|name| Did::parse(name).ok());
+    did.map_or(0.0, |did| bounded(trust.score(&did)))
 }
 
 /// A score within 0 and 1; NaN is 0.

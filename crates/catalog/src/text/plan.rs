@@ -17,13 +17,14 @@ use super::schema::Fields;
 pub(super) const K1: f64 = 1.2;
 const B: f64 = 0.75;
 
-/// What lists weigh against words. Codes and grams as measured on product and tool names; a word that was only guessed
-/// weighs less than any that was said.
+/// What lists weigh against words. Codes and grams as measured on product and tool names: what a code is made of counts as
+/// words and grams already. A word that was only guessed weighs less than any that was said.
 mod weight {
     pub(super) const WORD: f64 = 1.0;
-    pub(super) const CODE: f64 = 1.0;
+    pub(super) const CODE: f64 = 0.5;
     pub(super) const GRAM: f64 = 0.5;
-    pub(super) const WHOLE: f64 = 1.0;
+    pub(super) const WHOLE: f64 = 1.5;
+    pub(super) const NEAR_CODE: f64 = 1.0;
     pub(super) const NAME: f64 = 1.0;
     pub(super) const PHRASE: f64 = 1.0;
     pub(super) const TYPO: f64 = 0.4;
@@ -81,6 +82,8 @@ pub(super) struct Plan {
     pub(super) lists: Vec<List>,
     /// The weight of each unit of the query in its coverage.
     pub(super) masses: Vec<f64>,
+    /// The weight of a word that only one listing says.
+    pub(super) rarest: f64,
 }
 
 /// Makes the plan.
@@ -101,6 +104,7 @@ pub(super) fn plan(searcher: &Searcher, fields: &Fields, asked: &Asked) -> tanti
         words: norms(searcher, fields.words, documents)?,
         guesses: 0,
     };
+    planner.plan.rarest = planner.idf(1);
     let last = asked.units.len().saturating_sub(1);
     for (place, unit) in asked.units.iter().enumerate() {
         planner.add_unit(place, unit, place == last)?;
@@ -141,16 +145,8 @@ impl Planner<'_> {
         }
         let mass = self.idf(frequency);
         self.plan.masses.push(mass);
-        let count = f64::from(unit.count.min(3));
         for infos in found {
-            self.push(
-                Reason::Word,
-                field,
-                infos,
-                mass * weight::WORD * count,
-                vec![place],
-                1.0,
-            );
+            self.push(Reason::Word, field, infos, mass * weight::WORD, vec![place], 1.0);
         }
         if frequency == 0 && !unit.humps.is_empty() {
             self.add_humps(place, unit)?;
@@ -221,12 +217,7 @@ impl Planner<'_> {
             }
             added += 1;
             let is_whole = asked.whole.as_deref() == Some(code.code.as_str());
-            let weight = self.idf(documents)
-                * if is_whole {
-                    weight::CODE + weight::WHOLE
-                } else {
-                    weight::CODE
-                };
+            let weight = self.idf(documents) * if is_whole { weight::WHOLE } else { weight::CODE };
             let list = List {
                 reason: if is_whole { Reason::Whole } else { Reason::Code },
                 documents: Documents::Term {
@@ -240,6 +231,41 @@ impl Planner<'_> {
                 is_exact: is_whole || is_long(code),
             };
             self.plan.lists.push(list);
+        }
+        self.add_near_codes(asked)
+    }
+
+    /// Adds codes that differ by a slip from one that was written as such and that no listing says.
+    fn add_near_codes(&mut self, asked: &Asked) -> tantivy::Result<()> {
+        let is_code = |list: &&List| matches!(list.reason, Reason::Whole | Reason::Code);
+        let known: Vec<Vec<usize>> = self
+            .plan
+            .lists
+            .iter()
+            .filter(is_code)
+            .map(|list| list.units.clone())
+            .collect();
+        let is_known = |code: &Code| {
+            let is_part = |units: &Vec<usize>| code.units.iter().all(|unit| units.contains(unit));
+            known.iter().any(is_part)
+        };
+        let is_asked = |code: &&Code| code.is_written || asked.whole.as_deref() == Some(code.code.as_str());
+        let unknown = asked.codes.iter().filter(is_asked).filter(|code| !is_known(code));
+        for code in unknown.take(expand::CODES_MAX) {
+            let near = expand::near_codes(self.searcher, self.fields.codes, &code.code)?;
+            let together: u64 = near.iter().map(|guess| guess.documents).sum();
+            let idf = self.idf(together);
+            for Expansion { infos, share, .. } in near {
+                let weight = idf * weight::NEAR_CODE * share;
+                self.push(
+                    Reason::Guess,
+                    self.fields.codes,
+                    infos,
+                    weight,
+                    code.units.clone(),
+                    share,
+                );
+            }
         }
         Ok(())
     }

@@ -43,7 +43,8 @@ impl Candidate {
     }
 }
 
-/// The best documents, highest score first, equal ones by id. `admitted` has one set for each segment; none admits all.
+/// The best documents that are not deleted, highest score first, equal ones by id. `admitted` has one set for each segment;
+/// none admits all.
 pub(super) fn best(
     searcher: &Searcher,
     lists: &[List],
@@ -145,6 +146,7 @@ struct Walk<'a> {
     cursors: Vec<Cursor>,
     /// What all cursors from this one on can give together.
     rest: Vec<u32>,
+    segment: &'a SegmentReader,
     ids: &'a StrColumn,
     best: Best,
     depth: usize,
@@ -154,7 +156,7 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn new(
-        segment: &SegmentReader,
+        segment: &'a SegmentReader,
         place: u32,
         lists: &[List],
         ids: &'a StrColumn,
@@ -174,6 +176,7 @@ impl<'a> Walk<'a> {
         Ok(Self {
             cursors,
             rest,
+            segment,
             ids,
             best: Best::new(),
             depth,
@@ -233,7 +236,7 @@ impl<'a> Walk<'a> {
             }
             points = points.saturating_add(cursor.points_at(document).unwrap_or(0));
         }
-        if points < self.floor || points == 0 {
+        if points < self.floor || points == 0 || self.segment.is_deleted(document) {
             return;
         }
         let Some(ord) = self.ids.ords().first(document) else {

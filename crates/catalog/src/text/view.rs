@@ -45,14 +45,12 @@ pub struct TextHit {
 pub struct TextHits {
     /// Best first; equal ones by id.
     pub hits: Vec<TextHit>,
-    /// The query holds something written as a code: letters with digits, or many digits.
-    pub has_code: bool,
     /// The best coverage of the first three hits.
     pub coverage: f64,
     /// The share of the query that is codes, weighed as the coverage is.
     pub code_share: f64,
-    /// The language of the query (primary subtag), where it is all but certain.
-    pub lang: Option<&'static str>,
+    /// How much the best hit says: its score, counted in words that only one listing says.
+    pub evidence: f64,
 }
 
 /// The index as it was when the view was taken.
@@ -100,23 +98,19 @@ impl TextView {
         let asked = self.asked(text)?;
         let plan = plan::plan(&self.searcher, &self.fields, &asked)?;
         if plan.lists.is_empty() {
-            return Ok(TextHits {
-                has_code: asked.has_code,
-                lang: asked.lang,
-                ..TextHits::default()
-            });
+            return Ok(TextHits::default());
         }
-        let admitted = self.admitted_by_segment(filter, trust, now)?;
-        let best = scan::best(&self.searcher, &plan.lists, &admitted, depth)?;
+        let passing = self.passing_by_segment(filter, trust, now)?;
+        let best = scan::best(&self.searcher, &plan.lists, &passing, depth)?;
         let hits = self.hits(&plan, best)?;
         let coverage = hits.iter().take(3).map(|hit| hit.coverage).fold(0.0, f64::max);
         let code_share = plan.code_share(&asked);
+        let evidence = hits.first().map_or(0.0, |hit| hit.score / plan.rarest);
         Ok(TextHits {
             hits,
-            has_code: asked.has_code,
             coverage,
             code_share,
-            lang: asked.lang,
+            evidence,
         })
     }
 
@@ -130,17 +124,18 @@ impl TextView {
         trust: &dyn TrustScores,
         now: Timestamp,
     ) -> Result<Option<NumberSet>, CatalogError> {
-        let admitted = self.admitted_by_segment(filter, trust, now)?;
-        if admitted.iter().all(Option::is_none) {
+        let passing = self.passing_by_segment(filter, trust, now)?;
+        if passing.iter().all(Option::is_none) {
             return Ok(None);
         }
         let mut set = NumberSet::new();
-        for (segment, bits) in self.searcher.segment_readers().iter().zip(admitted) {
+        for (segment, bits) in self.searcher.segment_readers().iter().zip(passing) {
             let Some(numbers) = segment.fast_fields().column_opt::<u64>(column::NUMBER)? else {
                 continue;
             };
             let bits = bits.unwrap_or_else(|| Bits::all(segment.max_doc()));
-            set.extend(bits.iter().filter_map(|document| numbers.first(document)));
+            let alive = bits.iter().filter(|document| !segment.is_deleted(*document));
+            set.extend(alive.filter_map(|document| numbers.first(document)));
         }
         Ok(Some(set))
     }
@@ -253,6 +248,19 @@ impl TextView {
         let segments = self.searcher.segment_readers().iter();
         Ok(segments
             .map(|segment| admission.of_segment(segment))
+            .collect::<tantivy::Result<_>>()?)
+    }
+
+    fn passing_by_segment(
+        &self,
+        filter: &Filter,
+        trust: &dyn TrustScores,
+        now: Timestamp,
+    ) -> Result<Vec<Option<Bits>>, CatalogError> {
+        let admission = Admission::new(&self.fields, filter, trust, now);
+        let segments = self.searcher.segment_readers().iter();
+        Ok(segments
+            .map(|segment| admission.passing(segment))
             .collect::<tantivy::Result<_>>()?)
     }
 

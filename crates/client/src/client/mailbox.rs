@@ -10,8 +10,13 @@ use serde_json::{Value, json};
 use super::{Client, Taken};
 use crate::error::{Error, Result};
 use crate::inbox::{Cursor, Inbox, MessageKey};
+<<<<<<< HEAD
+use crate::limits::{LONG_POLL_SLACK, REQUEST_TIMEOUT, THREAD_MESSAGES_MAX};
+use crate::message::{Content, Incoming};
+=======
 use crate::limits::{LONG_POLL_SLACK, REQUEST_TIMEOUT};
 use crate::message::{Content, Draft, Incoming, KIND_RECEIPT};
+>>>>>>> ffefea3b9b48436089bc28e89482398d1311d675
 use crate::opening::{Judged, UNREADABLE, judge, peek};
 use crate::session::frame::Offered;
 use crate::transport::Request;
@@ -82,6 +87,17 @@ impl Client {
             path.push_str("&after=");
             path.push_str(&encoded(&format!("{epoch}:{seq}")));
         }
+        self.fetch_page(path, wait).await
+    }
+
+    /// The same for the messages of one conversation; others are passed by, and no attempt of theirs is spent.
+    pub(super) async fn fetch_thread(&self, thread: &str, wait: Duration) -> Result<InboxPage> {
+        let (thread, wait_secs) = (encoded(thread), wait.as_secs());
+        let path = format!("/api/v1/inbox?limit={THREAD_MESSAGES_MAX}&wait_s={wait_secs}&thread={thread}");
+        self.fetch_page(path, wait).await
+    }
+
+    async fn fetch_page(&self, path: String, wait: Duration) -> Result<InboxPage> {
         let timeout = (wait + LONG_POLL_SLACK).max(REQUEST_TIMEOUT);
         let request = || Request::get("asking for messages", path.clone()).timeout(timeout);
         let InboxAnswer { epoch, floor, items } = self.call_with_token(request).await?.json()?;
@@ -180,7 +196,7 @@ impl Client {
     }
 
     /// What is recorded and cannot be acknowledged at this place any more comes again, is known, and is settled then.
-    async fn ack_recorded(&self, epoch: &str, upto: u64, also: &[u64]) -> Result<()> {
+    pub(super) async fn ack_recorded(&self, epoch: &str, upto: u64, also: &[u64]) -> Result<()> {
         let is_moved =
             |error: &Error| error.is_code(ErrorCode::EpochChanged) || error.is_code(ErrorCode::CursorInvalid);
         match self.ack_inbox(epoch, upto, also).await {

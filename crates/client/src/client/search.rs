@@ -37,24 +37,36 @@ impl Client {
     /// All that is found, page by page, from the query's cursor on. Nothing is asked before the stream is.
     pub fn search_pages(&self, query: Query) -> impl Stream<Item = Result<Answer>> + use<> {
         let client = self.clone();
-        try_unfold(Some(query), move |query| {
+        pages(query, move |query| {
             let client = client.clone();
-            async move {
-                let Some(query) = query else {
-                    return Ok(None);
-                };
-                let answer = client.search(&query).await?;
-                // A hub that hands out the same cursor again would be asked for ever.
-                let cursor = answer
-                    .next_cursor
-                    .clone()
-                    .filter(|next| query.cursor.as_ref() != Some(next));
-                let next = cursor.map(|cursor| Query {
-                    cursor: Some(cursor),
-                    ..query
-                });
-                Ok(Some((answer, next)))
-            }
+            async move { client.search(&query).await }
         })
     }
+}
+
+/// Pages from the query's cursor on, each found by `search`.
+pub(super) fn pages<S, F>(query: Query, search: S) -> impl Stream<Item = Result<Answer>> + use<S, F>
+where
+    S: Fn(Query) -> F,
+    F: Future<Output = Result<Answer>>,
+{
+    try_unfold(Some(query), move |query| {
+        let asked = query.clone().map(&search);
+        async move {
+            let (Some(query), Some(asked)) = (query, asked) else {
+                return Ok(None);
+            };
+            let answer = asked.await?;
+            // A hub that hands out the same cursor again would be asked for ever.
+            let cursor = answer
+                .next_cursor
+                .clone()
+                .filter(|next| query.cursor.as_ref() != Some(next));
+            let next = cursor.map(|cursor| Query {
+                cursor: Some(cursor),
+                ..query
+            });
+            Ok(Some((answer, next)))
+        }
+    })
 }

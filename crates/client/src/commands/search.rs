@@ -1,15 +1,20 @@
 //! `aip search TEXT`: finds what agents offer.
 
+use std::time::Duration;
+
 use aip_client::protocol::listing::ListingKind;
+use aip_client::protocol::name::Domain;
 use aip_client::protocol::time::Timestamp;
 use aip_client::search::{Answer, Hit, Query};
-use futures_util::TryStreamExt as _;
+use futures_util::stream::LocalBoxStream;
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use serde_json::Value;
 
 use super::Outcome;
 use super::table::{Column, Table, fitted};
 use crate::cli::values;
 use crate::context::Context;
+use crate::failure::Failure;
 use crate::output::note;
 
 const EXAMPLES: &str = "\
@@ -19,9 +24,14 @@ Examples:
   aip search PS-LX350H --brand sony --attr color=black
   aip search \"current weather\" --kind capability --explain
   aip search --brand sony --all --json
+  aip search \"green tea\" --by-message --wait 1m
 
 Words are words: there is no query language, and no character is special. Without words, all that passes the filters is
-listed, by trust. With --json, each page is one line; prices are exact text.";
+listed, by trust. With --json, each page is one line; prices are exact text.
+
+With --by-message the hub's own agent (hub#DOMAIN) is asked by a sealed message, and its answer is awaited in the mailbox:
+for where only the relay is reachable, and for asking without showing the words to what stands in front of the hub. It
+needs the keys of a registered agent. While `aip listen` runs for the same agent, it may take the answer.";
 
 /// Codes find things too: ps-lx350h, pslx350h and ps lx350h are the same. Results are those of the hub, best first.
 #[derive(Debug, clap::Args)]
@@ -78,12 +88,27 @@ pub(crate) struct Args {
     /// Count what was found by kind, category, brand and so on
     #[arg(long)]
     facets: bool,
+    #[command(flatten)]
+    way: Way,
+}
+
+/// How the hub is asked.
+#[derive(Debug, Clone, clap::Args)]
+struct Way {
+    /// Ask the hub's own agent by message, over the relay
+    #[arg(long)]
+    by_message: bool,
+    /// Ask the agent of another hub
+    #[arg(long, value_name = "DOMAIN", requires = "by_message", value_parser = |text: &str| Domain::parse(text))]
+    at: Option<Domain>,
+    /// Wait so long for each answer
+    #[arg(long, value_name = "SPAN", requires = "by_message", value_parser = values::span, default_value = "30s")]
+    wait: Duration,
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
-    let client = context.client_without_keys(None)?;
     let (is_all, is_explained) = (args.all, args.explain);
-    let mut pages = Box::pin(client.search_pages(query(args)));
+    let mut pages = pages(context, args)?;
     let mut table = Table::new(columns());
     let mut shown = 0;
     while let Some(answer) = pages.try_next().await? {
@@ -109,6 +134,22 @@ pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// The pages, asked over HTTP or by message.
+fn pages(
+    context: &Context,
+    args: Args,
+) -> Result<LocalBoxStream<'static, aip_client::Result<Answer>>, Failure> {
+    if !args.way.by_message {
+        let client = context.client_without_keys(None)?;
+        return Ok(client.search_pages(query(args)).boxed_local());
+    }
+    let Way { at, wait, .. } = args.way.clone();
+    let client = context.client()?;
+    Ok(client
+        .search_pages_by_message(query(args), at, wait)
+        .boxed_local())
 }
 
 fn query(args: Args) -> Query {

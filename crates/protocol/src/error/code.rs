@@ -285,6 +285,9 @@ error_codes! {
     TransitTooLong, "transit_too_long", 422, "Transit too long",
         "The item was more than five days on its way.",
         "The sender decides whether to send it anew.";
+    TypeUnsupported, "type_unsupported", 422, "Type unsupported",
+        "The recipient does not know messages of this type.",
+        "Send what it understands.";
     RateLimited, "rate_limited", 429, "Rate limited",
         "Too many requests.",
         "Wait as `Retry-After` says.";

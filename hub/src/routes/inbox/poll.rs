@@ -41,6 +41,8 @@ struct InboxAnswer {
         ("after" = Option<String>, Query, description = "The cursor `epoch:seq` of the last message you have; \
             without it, everything that is not settled"),
         ("limit" = Option<u32>, Query, description = "Messages in one answer, 1 to 100"),
+        ("thread" = Option<String>, Query, description = "Only messages of this conversation; others are neither offered \
+            nor counted"),
         ("wait_s" = Option<u32>, Query, description = "How long to wait for a message, 0 (the default) to 60 seconds"),
     ),
     responses(
@@ -54,7 +56,7 @@ struct InboxAnswer {
     security(("token" = []))
 )]
 pub async fn poll(app: web::Data<App>, req: HttpRequest, caller: Caller) -> Result<HttpResponse, ApiError> {
-    let query = Query::parse(&req, &["after", "limit", "wait_s"])?;
+    let query = Query::parse(&req, &["after", "limit", "thread", "wait_s"])?;
     let receive = &app.settings.receive;
     let most = u64::from(receive.poll_messages_max);
     let limit = usize::try_from(query.number("limit", 1..=most, most)?).unwrap_or(usize::MAX);
@@ -64,6 +66,9 @@ pub async fn poll(app: web::Data<App>, req: HttpRequest, caller: Caller) -> Resu
         .inbox
         .reader(caller.0, after.as_ref(), session_of(&req))
         .await??;
+    if let Some(thread) = query.text("thread")? {
+        reader = reader.of_thread(thread);
+    }
     let deadline = Instant::now() + Duration::from_secs(wait_secs);
     let page = first_page(&app, &mut reader, limit, deadline).await?;
     Ok(HttpResponse::Ok()

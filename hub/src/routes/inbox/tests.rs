@@ -1,6 +1,10 @@
 //! The inbox over HTTP; its rules are tested in the relay.
 
 use actix_web::test::TestRequest;
+use aip_protocol::clock::Clock as _;
+use aip_protocol::envelope::{EnvelopeDraft, new_id};
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
 use serde_json::{Value, json};
 
 use crate::testing::{Answer, TestAgent, TestHub};
@@ -302,4 +306,38 @@ async fn dead_letters_are_paged_and_redriven() {
             "{seq}"
         );
     }
+}
+
+#[actix_web::test]
+async fn one_conversation_is_read_without_touching_the_others() {
+    let bed = Bed::new().await;
+    bed.send(1).await;
+    let (id, now) = (new_id(&mut StdRng::seed_from_u64(2)), bed.hub.clock.now());
+    let mut draft = EnvelopeDraft::new(id, bed.alice.did.clone(), bed.bob.did.clone(), "aip.message", now);
+    draft.thread = Some("tea & \"more\"".to_owned());
+    let key = bed.bob.identity.sealing_key().unwrap();
+    let envelope = draft
+        .seal(&bed.alice.signing, key, b"{}", &mut StdRng::seed_from_u64(3))
+        .unwrap();
+    assert_eq!(
+        bed.hub.post("/api/v1/messages", envelope.to_wire()).await.status,
+        202
+    );
+    bed.send(4).await;
+    let thread = "/api/v1/inbox?thread=tea%20%26%20%22more%22";
+    assert_eq!(seqs(&bed.get(thread).await), [2]);
+    assert_eq!(seqs(&bed.get("/api/v1/inbox?thread=other").await), [0; 0]);
+    let epoch = bed.epoch().await;
+    let ack = json!({ "epoch": epoch, "upto": 0, "also": [2] });
+    assert_eq!(bed.post("/api/v1/inbox/ack", ack).await.status, 200);
+    let rest = bed.get("/api/v1/inbox").await.json();
+    let attempts: Vec<_> = rest["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| (&item["seq"], &item["attempt"]))
+        .collect();
+    // `epoch` has looked once.
+    assert_eq!(attempts, [(&json!(1), &json!(2)), (&json!(3), &json!(2))]);
+    assert_eq!(bed.get("/api/v1/inbox?thread=").await.json()["items"], json!([]));
 }

@@ -20,8 +20,6 @@ pub(in crate::text) struct Unit {
     pub(in crate::text) stems: Vec<String>,
     /// The words of `camelCase`, as they may be in the index of words.
     pub(in crate::text) humps: Vec<String>,
-    /// How often it was said.
-    pub(in crate::text) count: u32,
     /// Holds a digit.
     pub(in crate::text) has_digit: bool,
     /// In a script without spaces: two letters, or one.
@@ -34,6 +32,8 @@ pub(in crate::text) struct Code {
     pub(in crate::text) code: String,
     /// Places in [`Asked::units`].
     pub(in crate::text) units: Vec<usize>,
+    /// It was written as one code, not as words that may be one together.
+    pub(in crate::text) is_written: bool,
 }
 
 /// What a query asks for.
@@ -51,24 +51,18 @@ pub(in crate::text) struct Asked {
     pub(in crate::text) phrases: Vec<Vec<String>>,
     /// The query as the name of a listing.
     pub(in crate::text) name: String,
-    /// What language it is in, where that is all but certain.
-    pub(in crate::text) lang: Option<&'static str>,
-    /// Holds something written as a code: letters and digits in one, or many digits.
-    pub(in crate::text) has_code: bool,
 }
 
 /// Reads the first bytes of what somebody typed, for an index that holds texts in these languages.
 pub(in crate::text) fn asked(text: &str, languages: &[Language]) -> Asked {
     let text = cut(text, TEXT_QUERY_BYTES_MAX);
     let parts = parts(text, TEXT_QUERY_BYTES_MAX, TEXT_QUERY_PARTS_MAX, TEXT_LETTERS_MAX);
-    let lang = detect(text);
     let mut asked = Asked {
-        lang,
         name: name_key(text),
         phrases: phrases(text),
         ..Asked::default()
     };
-    let languages = order(languages, lang);
+    let languages = order(languages, detect(text));
     let places: Vec<Vec<usize>> = parts
         .iter()
         .map(|part| asked.add_units(part, &languages))
@@ -102,13 +96,8 @@ impl Asked {
     }
 
     fn unit(&mut self, form: &str, stems: Vec<String>, humps: Vec<String>, signs: (bool, bool)) -> usize {
-        let known = self
-            .units
-            .iter_mut()
-            .enumerate()
-            .find(|(_, unit)| unit.form == form);
-        if let Some((place, unit)) = known {
-            unit.count += 1;
+        // What is said twice is not asked for twice: long requests repeat themselves.
+        if let Some(place) = self.units.iter().position(|unit| unit.form == form) {
             return place;
         }
         let (has_digit, is_unspaced) = signs;
@@ -116,7 +105,6 @@ impl Asked {
             form: form.to_owned(),
             stems,
             humps,
-            count: 1,
             has_digit,
             is_unspaced,
         });
@@ -129,18 +117,19 @@ impl Asked {
             places.iter().flatten().copied().collect()
         };
         let joined = codes::joined(parts, codes::PARTS_OF_QUERY);
-        self.has_code = joined.iter().any(|joined| {
+        let is_written = |joined: &codes::Joined| {
             let parts = parts
                 .get(joined.start..joined.start + joined.len)
                 .unwrap_or_default();
             parts.len() == 1 || codes::is_written_as_one(parts)
-        });
+        };
         let mut seen = BTreeSet::new();
         for joined in joined.into_iter().chain(codes::whole_chunks(parts)) {
             if seen.insert(joined.code.clone()) {
                 self.codes.push(Code {
-                    code: joined.code,
                     units: units_of(joined.start, joined.len),
+                    is_written: is_written(&joined),
+                    code: joined.code,
                 });
             }
         }
@@ -167,6 +156,7 @@ impl Asked {
                     self.grams.push(Code {
                         code: gram,
                         units: units.clone(),
+                        is_written: false,
                     });
                 }
             }

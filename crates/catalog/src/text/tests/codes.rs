@@ -49,6 +49,23 @@ fn a_code_with_a_letter_wrong_or_its_end_missing_is_still_first() {
 }
 
 #[test]
+fn a_slip_that_leaves_no_three_letters_alike_is_found() {
+    let index = names(&["Bag NX15", "Bag NV30", "Bag NX159", "Lens 7K-Q2"]);
+    for (text, number) in [
+        ("nz15", 1),
+        ("bag xn15", 1),
+        ("nv3o", 2),
+        ("7k-q3", 4),
+        ("8kq2", 4),
+    ] {
+        assert_eq!(found(&index, text).first(), Some(&number), "{text}");
+    }
+    // A slip is looked for only where nothing says just what was asked.
+    assert_eq!(found(&names(&["Bag QX15", "Bag NX15"]), "NX15").first(), Some(&2));
+    assert!(search(&index.view(), "zz99").hits.is_empty());
+}
+
+#[test]
 fn the_very_model_is_before_its_siblings() {
     let index = names(&[
         "Apple iPhone 15 Pro Max 128GB",
@@ -121,18 +138,6 @@ fn numbers_of_attributes_and_names_of_true_ones_are_words() {
 }
 
 #[test]
-fn what_is_a_code_is_told() {
-    let index = names(&["Sony PS-LX350H"]);
-    let view = index.view();
-    for text in ["ps-lx350h", "sony 433810", "256GB card", "TD-8816"] {
-        assert!(search(&view, text).has_code, "{text}");
-    }
-    for text in ["a turntable", "2-day weather", "24/7 support", "year 2024"] {
-        assert!(!search(&view, text).has_code, "{text}");
-    }
-}
-
-#[test]
 fn coverage_is_the_share_of_the_query_that_is_said() {
     let index = names(&["red apple", "green apple", "red car", "blue boat"]);
     let view = index.view();
@@ -141,4 +146,25 @@ fn coverage_is_the_share_of_the_query_that_is_said() {
     let half = of_best("apple zzzzzz");
     assert!(half > 0.0 && half < 0.5, "the unknown word weighs more: {half}");
     assert!(of_best("zzzzzz").abs() < f64::EPSILON);
+}
+
+#[test]
+fn evidence_is_counted_in_words_that_one_listing_says() {
+    let index = names(&["red apple", "green apple", "blue car", "old boat"]);
+    let view = index.view();
+    let of_best = |text: &str| search(&view, text).evidence;
+    assert!((of_best("blue") - 1.0).abs() < 1e-3);
+    assert!((of_best("car zzzzzz blue") - 2.0).abs() < 1e-3);
+    assert!(of_best("apple") < 0.9, "two listings say it");
+    assert!(of_best("zzzzzz").abs() < f64::EPSILON);
+}
+
+#[test]
+fn a_word_said_again_is_not_asked_for_twice() {
+    let index = names(&["apple pie", "pear tart", "plum cake"]);
+    let once = search(&index.view(), "apple or pear");
+    let often = search(&index.view(), "pear? Apple! or apple, or an apple pear");
+    let scores =
+        |hits: &[crate::text::TextHit]| hits.iter().map(|hit| (hit.number, hit.score)).collect::<Vec<_>>();
+    assert_eq!(scores(&once.hits), scores(&often.hits));
 }

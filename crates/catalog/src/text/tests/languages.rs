@@ -3,6 +3,7 @@
 use crate::query::Filter;
 use crate::trust::NoTrust;
 
+use super::super::analysis;
 use super::{DEPTH, found, index_of, names, now, search, with_lang};
 
 #[test]
@@ -99,8 +100,6 @@ fn scripts_without_spaces_are_found_inside() {
 
 #[test]
 fn the_language_of_a_query_is_told_when_it_is_certain() {
-    let index = names(&["anything"]);
-    let view = index.view();
     for (text, lang) in [
         (
             "Je voudrais réserver une chambre d'hôtel à Paris pour deux personnes la semaine prochaine",
@@ -115,7 +114,7 @@ fn the_language_of_a_query_is_told_when_it_is_certain() {
         ("", None),
         ("12345", None),
     ] {
-        assert_eq!(search(&view, text).lang, lang, "{text}");
+        assert_eq!(analysis::detect(text), lang, "{text}");
     }
 }
 

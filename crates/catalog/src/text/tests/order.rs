@@ -66,7 +66,7 @@ fn the_order_is_the_same_however_often_and_in_whatever_parts() {
     }
     let before = search(&parts.view(), "wireless mouse");
     parts.merge();
-    assert_eq!(parts.stats().unwrap().segments, 1);
+    assert_eq!(parts.reader.searcher().segment_readers().len(), 1);
     assert_eq!(search(&parts.view(), "wireless mouse"), before);
 }
 

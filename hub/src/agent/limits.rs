@@ -1,0 +1,45 @@
+//! The bounds of the hub's own agent.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use aip_relay::rate::Rate;
+
+/// Messages that one process works on at the same time.
+pub const MESSAGES_AT_ONCE: u32 = 8;
+
+/// Requests of one sender that one process answers with more than a refusal.
+pub const REQUEST_RATE: Rate = Rate {
+    messages_per_sec: REQUESTS_PER_SEC,
+    burst_messages: REQUEST_BURST,
+};
+
+/// The long run of [`REQUEST_RATE`].
+const REQUESTS_PER_SEC: NonZeroU32 = NonZeroU32::new(5).unwrap();
+
+/// After a pause, by [`REQUEST_RATE`].
+const REQUEST_BURST: NonZeroU32 = NonZeroU32::new(50).unwrap();
+
+/// Offers after which a message is given up whose answer its sender's mailbox does not take.
+pub const ANSWER_ATTEMPTS_MAX: u32 = 8;
+
+/// Offers after which the sender is told of a failure of the hub's own, instead of another try.
+pub const FAILURE_ATTEMPTS_MAX: u32 = 4;
+
+/// The pause before another try after a failure of the hub's own.
+pub const FAILURE_PAUSE: Duration = Duration::from_secs(2);
+
+/// The pause before another try where a refusal names none.
+pub const REFUSAL_PAUSE: Duration = Duration::from_secs(30);
+
+/// The pause before the mailbox is entered again.
+pub const SESSION_PAUSE: Duration = Duration::from_secs(2);
+
+/// The pause before another try to get the agent's identity in order.
+pub const IDENTITY_PAUSE: Duration = Duration::from_secs(30);
+
+/// Times that the identity is looked at anew since another process was faster.
+pub const IDENTITY_ATTEMPTS_MAX: u32 = 4;
+
+/// Bytes of an envelope that are not the sealed body: the header with its longest members, the signature.
+pub const ENVELOPE_HEAD_BYTES: usize = 4 * 1024;
