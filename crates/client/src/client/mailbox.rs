@@ -10,13 +10,8 @@ use serde_json::{Value, json};
 use super::{Client, Taken};
 use crate::error::{Error, Result};
 use crate::inbox::{Cursor, Inbox, MessageKey};
-<<<<<<< HEAD
 use crate::limits::{LONG_POLL_SLACK, REQUEST_TIMEOUT, THREAD_MESSAGES_MAX};
-use crate::message::{Content, Incoming};
-=======
-use crate::limits::{LONG_POLL_SLACK, REQUEST_TIMEOUT};
 use crate::message::{Content, Draft, Incoming, KIND_RECEIPT};
->>>>>>> ffefea3b9b48436089bc28e89482398d1311d675
 use crate::opening::{Judged, UNREADABLE, judge, peek};
 use crate::session::frame::Offered;
 use crate::transport::Request;
