@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use aip_protocol::error::{ErrorCode, Refusal};
 use aip_protocol::http_signature::Target;
-use aip_protocol::json::Json;
 use aip_protocol::limits::BATCH_BYTES_MAX;
 use aip_protocol::name::Domain;
 use bytes::Bytes;
 
+use crate::delivery::batch::body;
 use crate::inbound::{Call, Inbound, Ticket, query, unavailable};
 use crate::limits::BACKFILL_ITEMS_MAX;
 use crate::outbox::{OutboxItem, OutboxState};
@@ -23,6 +23,8 @@ pub struct BackfillPage {
     pub domain: Domain,
     /// The epoch of its outboxes.
     pub epoch: String,
+    /// Everything up to here has left its outbox.
+    pub floor: u64,
     /// What waits, in order.
     pub items: Vec<OutboxItem>,
     /// What to ask for after this; `None`: nothing more waits.
@@ -32,30 +34,12 @@ pub struct BackfillPage {
 impl BackfillPage {
     /// The body of the answer: that of a push, and `next`. The envelopes are the bytes that their senders signed.
     pub fn to_body(&self) -> Bytes {
-        let wires: usize = self.items.iter().map(|item| item.wire.len() + 128).sum();
-        let mut body = Vec::with_capacity(wires + 256);
+        let push = body(&self.domain, &self.epoch, self.floor, &self.items);
+        let open = push.strip_suffix(b"}").unwrap_or(&push);
         let next = self
             .next
             .map_or_else(|| "null".to_owned(), |next| next.to_string());
-        body.extend_from_slice(br#"{"aip":"1","domain":"#);
-        body.extend(Json::from(self.domain.as_str()).to_jcs());
-        body.extend_from_slice(br#","epoch":"#);
-        body.extend(Json::from(self.epoch.as_str()).to_jcs());
-        body.extend_from_slice(br#","items":["#);
-        for (place, item) in self.items.iter().enumerate() {
-            let comma = if place == 0 { "" } else { "," };
-            let OutboxItem {
-                peer_seq,
-                accepted_at,
-                ..
-            } = item;
-            let head = format!(r#"{comma}{{"peer_seq":{peer_seq},"accepted_at":"{accepted_at}","envelope":"#);
-            body.extend_from_slice(head.as_bytes());
-            body.extend_from_slice(&item.wire);
-            body.push(b'}');
-        }
-        body.extend_from_slice(format!(r#"],"next":{next}}}"#).as_bytes());
-        Bytes::from(body)
+        Bytes::from([open, format!(",\"next\":{next}}}").as_bytes()].concat())
     }
 }
 
@@ -130,6 +114,7 @@ impl Inbound {
         Ok(BackfillPage {
             domain: self.own().clone(),
             epoch,
+            floor: state.floor,
             next: last.filter(|last| *last < state.head),
             items,
         })

@@ -15,7 +15,7 @@
 
 mod answer;
 mod backoff;
-mod batch;
+pub(crate) mod batch;
 mod config;
 mod gather;
 mod ledger;
@@ -141,8 +141,14 @@ impl Delivery {
         };
         match peer.next_at(now) {
             Some((at, class)) => {
+                // Who is due keeps the place that it has waited in.
+                let placed = state
+                    .schedule
+                    .at(domain)
+                    .filter(|placed| *placed <= now && at <= now);
+                let at = placed.unwrap_or(at.max(now));
                 state.schedule.set(domain, at, class);
-                if state.schedule.next() == Some(at) {
+                if at <= now || state.schedule.next() == Some(at) {
                     self.news.notify_one();
                 }
             }

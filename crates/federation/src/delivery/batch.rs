@@ -1,4 +1,4 @@
-//! The body of a push, built around the envelopes as they are stored.
+//! The body of a push, which is also that of backfill, built around the envelopes as they are stored.
 
 use aip_protocol::name::{Did, Domain};
 use aip_protocol::time::Timestamp;
@@ -49,7 +49,7 @@ impl Sent {
 }
 
 /// `{"aip":"1","domain","epoch","floor","items":[{"peer_seq","accepted_at","envelope"}]}`; the envelopes byte for byte.
-pub(super) fn body(domain: &Domain, epoch: &str, floor: u64, items: &[OutboxItem]) -> Bytes {
+pub(crate) fn body(domain: &Domain, epoch: &str, floor: u64, items: &[OutboxItem]) -> Bytes {
     let wires: usize = items.iter().map(|item| item.wire.len() + ITEM_BYTES).sum();
     let mut body = Vec::with_capacity(wires + FRAME_BYTES);
     // An epoch is the store's; whatever is in it, it becomes a JSON string.

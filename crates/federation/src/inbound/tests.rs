@@ -158,7 +158,7 @@ impl World {
         });
         let (outbox, statuses, ears) = (Arc::new(FakeOutbox::new()), Arc::default(), Arc::default());
         let peer = FakeHub::new(PEER, 1);
-        let alice = peer.agent("alice", 2, clock.now() - Duration::from_secs(3_600));
+        let alice = peer.agent("alice", 2, clock.now() - Duration::from_hours(1));
         peer.publish(&net, clock.now());
         peer.serve(&net, &alice);
         let directory = Directory::new(

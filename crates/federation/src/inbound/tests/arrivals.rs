@@ -232,7 +232,7 @@ async fn that_a_grown_peer_came_in_is_noted_seldom_and_nothing_is_lost() {
         world.results(&[world.mail(seq).1]).await;
         assert_eq!(good().await, 1);
     }
-    world.clock.advance(Duration::from_secs(60));
+    world.clock.advance(Duration::from_mins(1));
     world.results(&[world.mail(6).1]).await;
     assert_eq!(good().await, 6);
 }

@@ -58,7 +58,7 @@ async fn a_peer_gets_what_waits_for_it_and_nothing_else() {
         .unwrap();
     let json = aip_protocol::json::Json::parse(&two.to_body()).unwrap();
     let members: Vec<&str> = json.as_object().unwrap().iter().map(|(name, _)| name).collect();
-    assert_eq!(members, ["aip", "domain", "epoch", "items", "next"]);
+    assert_eq!(members, ["aip", "domain", "epoch", "floor", "items", "next"]);
     assert_eq!(json.get("next").unwrap().as_int(), Some(4));
     let batch = aip_protocol::peer::Batch::from_json(&json, OWN).unwrap();
     assert_eq!((batch.epoch, batch.items.len()), (epoch, 2));

@@ -50,7 +50,7 @@ async fn acked_through_is_contiguous_and_passes_refused_items() {
 async fn each_item_is_judged_on_its_own() {
     let world = World::new();
     let other = FakeHub::new("other.example", 40).agent("eve", 41, world.clock.now());
-    let old = world.clock.now() - Duration::from_secs(6 * 86_400);
+    let old = world.clock.now() - Duration::from_hours(6 * 24);
     let long_ago = format!(
         r#"{{"peer_seq":6,"accepted_at":"{old}","envelope":{}}}"#,
         world.envelope_at(&world.alice, &world.bob, old).1
@@ -146,7 +146,7 @@ async fn a_sender_whose_hub_is_down_for_a_moment_waits_and_a_fork_does_not() {
     };
     assert_eq!(code, ErrorCode::PeerFailed);
     world.peer.serve(&world.net, &brief);
-    world.clock.advance(Duration::from_secs(120));
+    world.clock.advance(Duration::from_mins(2));
     assert_eq!(world.results(&[item]).await, [Reception::Stored]);
     assert_eq!(world.results(&[world.mail(2).1]).await, [Reception::Stored]);
     let genesis = world.clock.now() - Duration::from_secs(100);
