@@ -113,3 +113,29 @@ impl<K: Eq + Hash, T> Drop for Place<K, T> {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_look_up_that_panics_leaves_no_place_taken() {
+        let flights: Flights<u8, u8> = Flights::new(1, 1);
+        let domain = Domain::parse("two.example").unwrap();
+        let panics = || async { panic!("the test says so") };
+        assert_eq!(flights.join(1, &domain, panics).await, None);
+        assert_eq!(flights.join(1, &domain, || async { 7 }).await, Some(7));
+    }
+
+    #[tokio::test]
+    async fn one_domain_has_so_many_and_all_together_so_many() {
+        let flights: Flights<u8, u8> = Flights::new(3, 2);
+        let [two, six] = ["two.example", "six.example"].map(|text| Domain::parse(text).unwrap());
+        let board = |key, domain| flights.board(key, domain, std::future::pending::<u8>).is_some();
+        assert!(board(1, &two) && board(2, &two));
+        assert!(!board(3, &two), "a third at one domain");
+        assert!(board(1, &two), "one that is under way");
+        assert!(board(4, &six));
+        assert!(!board(5, &six), "a fourth in all");
+    }
+}
