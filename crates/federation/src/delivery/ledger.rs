@@ -4,7 +4,7 @@
 //! an earlier message of its pair). Of what waits only the place is held, not the message. All of it can be forgotten at any
 //! time: the outbox is the truth, and looking begins at its lowest message again.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use aip_protocol::error::ErrorCode;
@@ -14,6 +14,9 @@ use aip_protocol::time::Timestamp;
 use super::batch::ITEM_BYTES;
 use crate::limits::WAITING_MAX;
 use crate::outbox::OutboxItem;
+
+/// From how many batches' worth of messages one batch is chosen.
+pub(super) const AHEAD: usize = 4;
 
 /// Sender and recipient, as a hash: two pairs that share one merely wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -100,10 +103,34 @@ impl Ledger {
         entry.map_or((0, None), |entry| (entry.tries, entry.code))
     }
 
-    /// Of those that wait, the first ones that may go now, in order. One that `has` denies stays, and holds its pair.
+    /// Of those that wait, some that may go now, in order. One that `has` denies stays, and holds its pair.
+    ///
+    /// Those of one pair go together, as many as there is room for: so few pairs are held up by a batch, and the next batch
+    /// finds others. The pair that has waited longest is first.
     pub(super) fn ready(&self, now: Timestamp, room: Room, has: impl Fn(u64) -> bool) -> Vec<u64> {
+        let mut ready = Vec::new();
+        let mut bytes = 0;
+        for (seq, entry) in self.by_pair(now, room.items.saturating_mul(AHEAD), has) {
+            bytes += usize::try_from(entry.bytes).unwrap_or(usize::MAX);
+            if ready.len() == room.items || (bytes > room.bytes && !ready.is_empty()) {
+                break;
+            }
+            ready.push(seq);
+        }
+        ready.sort_unstable();
+        ready
+    }
+
+    /// The first `most` that may go, pair by pair.
+    fn by_pair(
+        &self,
+        now: Timestamp,
+        most: usize,
+        has: impl Fn(u64) -> bool,
+    ) -> impl Iterator<Item = (u64, Entry)> {
         let mut held: HashSet<Pair> = self.away.values().map(|entry| entry.pair).collect();
-        let (mut ready, mut bytes) = (Vec::new(), 0);
+        let mut places: HashMap<Pair, usize> = HashMap::new();
+        let mut found = Vec::new();
         for (seq, entry) in &self.waiting {
             if held.contains(&entry.pair) {
                 continue;
@@ -112,13 +139,16 @@ impl Ledger {
                 held.insert(entry.pair);
                 continue;
             }
-            bytes += usize::try_from(entry.bytes).unwrap_or(usize::MAX);
-            if ready.len() == room.items || (bytes > room.bytes && !ready.is_empty()) {
+            if found.len() == most {
                 break;
             }
-            ready.push(*seq);
+            let next = places.len();
+            let place = *places.entry(entry.pair).or_insert(next);
+            found.push((place, *seq, *entry));
         }
-        ready
+        // Stable: within a pair the order stays.
+        found.sort_by_key(|(place, ..)| *place);
+        found.into_iter().map(|(_, seq, entry)| (seq, entry))
     }
 
     /// These were looked at, in order; they are beyond the cursor. They wait until they are taken.

@@ -9,7 +9,7 @@ use aip_protocol::time::Timestamp;
 use super::DeliveryConfig;
 use super::backoff::Backoff;
 use super::batch::FRAME_BYTES;
-use super::ledger::{Ledger, Room};
+use super::ledger::{AHEAD, Ledger, Room};
 use super::view::LastError;
 use crate::breaker::Breaker;
 use crate::limits;
@@ -171,25 +171,25 @@ impl Peer {
 
     /// What to read from the outbox next.
     pub(super) fn errand(&self, now: Timestamp) -> Errand {
-        let bytes = if self.class() == Class::Well {
-            limits::BATCH_BYTES_MAX - FRAME_BYTES
-        } else {
-            limits::PROBE_BYTES_MAX
+        // Of a peer that answers more is looked at than goes into one batch, so that pairs are kept together.
+        let (bytes, ahead) = match self.class() {
+            Class::Well => (limits::BATCH_BYTES_MAX - FRAME_BYTES, AHEAD),
+            Class::Fresh | Class::Failing => (limits::PROBE_BYTES_MAX, 1),
         };
         let room = Room {
             items: self.items_max,
             bytes,
         };
         let due = self.ledger.ready(now, room, |_| true);
-        let new_max = if self.has_news() {
-            room.items.saturating_sub(due.len()).min(self.ledger.room())
+        let wanted = if self.has_news() && due.len() < room.items {
+            (room.items * ahead).saturating_sub(due.len())
         } else {
             0
         };
         Errand {
             due,
             cursor: self.ledger.cursor(),
-            new_max,
+            new_max: wanted.min(self.ledger.room()),
             room,
             news: self.news,
         }

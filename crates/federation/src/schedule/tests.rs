@@ -92,7 +92,10 @@ fn requests_and_their_memory_are_bounded() {
     }
     assert_eq!(schedule.used.bytes, slots.len() * 1_000);
     assert!(schedule.take(at(1)).is_some());
-    slots.into_iter().for_each(|slot| schedule.free(slot));
+    for slot in slots {
+        schedule.free(slot);
+    }
+    assert_eq!(schedule.in_flight(), 1);
 }
 
 #[test]

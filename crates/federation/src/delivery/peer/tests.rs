@@ -231,7 +231,7 @@ fn a_lease_is_kept_for_a_while_after_the_outbox_ran_empty() {
     assert!(!peer.is_idle());
     assert_eq!(next(&peer, at(1)), at(1) + Duration::from_millis(250));
     peer.begin(at(3));
-    assert_eq!(peer.errand(at(3)).new_max, 64, "looks although there is no news");
+    assert_eq!(peer.errand(at(3)).new_max, 256, "looks although there is no news");
     let errand = peer.errand(at(3));
     peer.reached_end(&errand);
     assert!(!peer.ran_empty(at(3), poll), "until 6");

@@ -27,7 +27,7 @@ async fn after_five_days_a_message_is_dead_with_the_last_code_and_its_sender_is_
     let delivery = world.delivery("here");
     let _running = Running::start(&delivery);
     world.send(&delivery, "alice", "bob", BETA);
-    sleep(DAY * 5 - HOUR).await;
+    sleep(HOUR * (5 * 24 - 1)).await;
     assert_eq!(pending(&world, BETA).await, 1, "an open breaker drops nothing");
     world.drained(BETA, HOUR * 3).await;
     assert_eq!(world.fates(BETA)[&1], Fate::Dead("unavailable".to_owned()));
@@ -60,7 +60,7 @@ async fn what_the_peer_wanted_again_until_the_end_dies_of_that() {
     let world = World::new();
     let full = r#"{"results":[{"peer_seq":1,"status":"retry","code":"mailbox_full","retry_after_s":600}]}"#;
     world.hub(BETA, |hub| {
-        hub.always = Some(Act::Say(200, "application/json", full))
+        hub.always = Some(Act::Say(200, "application/json", full));
     });
     let delivery = world.delivery("here");
     let _running = Running::start(&delivery);

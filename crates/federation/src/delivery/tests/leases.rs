@@ -8,7 +8,6 @@ use super::world::{Act, Running, World, domain};
 use crate::peers::{PeerChange, PeerStore as _};
 
 const BETA: &str = "beta.example";
-const DAY: Duration = Duration::from_hours(24);
 
 #[tokio::test(start_paused = true)]
 async fn one_of_two_processes_sends_and_mail_of_the_other_goes_out_at_once() {
@@ -153,7 +152,7 @@ async fn a_peer_that_was_dead_for_a_month_is_forgotten_unless_mail_waits_for_it(
     world.hub(BETA, |hub| hub.always = Some(Act::Refuse));
     let delivery = world.delivery("here");
     let _running = Running::start(&delivery);
-    sleep(DAY * 30 - Duration::from_hours(2)).await;
+    sleep(Duration::from_hours(30 * 24 - 2)).await;
     world.send(&delivery, "alice", "bob", BETA);
     assert!(world.store.peer(&domain("gone.example")).await.unwrap().is_some());
     sleep(Duration::from_hours(4)).await;

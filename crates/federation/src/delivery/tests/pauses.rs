@@ -23,7 +23,7 @@ fn secs_of(world: &World, peer: &str) -> Vec<i64> {
 async fn row_51_a_proxy_that_answers_html_for_an_hour_is_asked_less_and_less() {
     let world = World::new();
     world.hub(BETA, |hub| {
-        hub.always = Some(Act::Say(502, "text/html", "<html>"))
+        hub.always = Some(Act::Say(502, "text/html", "<html>"));
     });
     let delivery = world.delivery("here");
     let _running = Running::start(&delivery);
@@ -129,7 +129,7 @@ async fn the_operator_is_not_made_to_wait() {
 async fn retry_after_of_a_busy_peer_is_honoured() {
     let world = World::new();
     world.hub(BETA, |hub| {
-        hub.script = [Act::SayLater(429, "100"), Act::SayLater(503, "999999")].into()
+        hub.script = [Act::SayLater(429, "100"), Act::SayLater(503, "999999")].into();
     });
     let delivery = world.delivery("here");
     let _running = Running::start(&delivery);
