@@ -72,6 +72,8 @@ pub(crate) enum Command {
     Receipts(commands::receipts::Args),
     /// Replace the keys
     Rotate(commands::rotate::Args),
+    /// Take the agent to another hub
+    Move(commands::r#move::Args),
     /// Who the key file says we are
     Whoami,
     /// Messages that could not be delivered to us

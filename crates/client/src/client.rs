@@ -3,10 +3,12 @@
 mod ask;
 mod builder;
 mod change;
+mod follow;
 mod ingest;
 mod listings;
 mod lookup;
 mod mailbox;
+mod moving;
 mod receipts;
 mod register;
 mod search;
@@ -36,6 +38,7 @@ pub use builder::ClientBuilder;
 pub use change::Rotation;
 pub use lookup::Resolved;
 pub use mailbox::{DeadLetter, DeadLetters, InboxPage, Unreadable};
+pub use moving::{Move, Moved};
 pub(crate) use receipts::Taken;
 pub use register::Registration;
 
@@ -61,6 +64,7 @@ struct Inner {
     key_file: Option<KeyFile>,
     hub: OnceCell<HubInfo>,
     identities: Identities,
+    moves: follow::ConfirmedMoves,
     receipts: Arc<Receipts>,
     answers_receipts: bool,
     tokens: token::Tokens,

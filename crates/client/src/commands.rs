@@ -7,6 +7,7 @@ pub(crate) mod import;
 pub(crate) mod inbox;
 pub(crate) mod listen;
 pub(crate) mod listing;
+pub(crate) mod r#move;
 pub(crate) mod receipts;
 pub(crate) mod register;
 pub(crate) mod resolve;
@@ -46,6 +47,7 @@ async fn carry_out(context: &Context, command: Command) -> Outcome {
         Command::Status(args) => status::run(context, args).await,
         Command::Receipts(args) => receipts::run(context, &args).await,
         Command::Rotate(args) => rotate::run(context, args).await,
+        Command::Move(args) => r#move::run(context, args).await,
         Command::Whoami => whoami::run(context),
         Command::Dead(args) => dead::run(context, args).await,
         Command::Export(args) => export::run(context, &args),

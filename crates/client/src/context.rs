@@ -67,7 +67,25 @@ impl Context {
 
     /// What a client with keys is made of.
     pub(crate) fn builder(&self) -> Result<ClientBuilder, Failure> {
-        let file = self.key_file()?;
+        self.builder_of(self.key_file()?)
+    }
+
+    /// Who the agent was before it moved: clients of the hubs that still may have mail for it, and what was processed
+    /// there.
+    pub(crate) fn former(&self, file: &KeyFile) -> Result<Vec<(ClientBuilder, FileInbox)>, Failure> {
+        let mut clients = Vec::new();
+        for former in file.former()? {
+            let hub = former.hub()?.ok_or_else(no_hub)?;
+            let inbox = FileInbox::open(former.state_folder().join("inbox"))?;
+            let builder = Client::builder(hub).key_file(former)?;
+            let builder = builder.state_folder(file.state_folder());
+            clients.push((builder.allow_http(self.global.allow_http), inbox));
+        }
+        Ok(clients)
+    }
+
+    /// The same for keys that were opened already.
+    pub(crate) fn builder_of(&self, file: KeyFile) -> Result<ClientBuilder, Failure> {
         // Read before the hub is looked for: without keys there is nothing to do, whatever the hub.
         let written = file.hub()?;
         let hub = self.global.hub.clone().or(written).ok_or_else(no_hub)?;

@@ -87,6 +87,9 @@ pub enum Error {
     /// The keys that the client has are another agent's than the one that was to be registered.
     #[error("these keys belong to {}; an agent of another name has keys of its own", .0.handle())]
     KeysOfAnother(Did),
+    /// The agent cannot move there.
+    #[error("{0}")]
+    CannotMove(String),
     /// The client has no keys, and the call needs them.
     #[error("this client has no keys: register first, or load a key file")]
     NoKeys,

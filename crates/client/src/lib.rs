@@ -26,7 +26,8 @@ mod wire;
 
 pub use backoff::{Backoff, nak_secs};
 pub use client::{
-    Client, ClientBuilder, DeadLetter, DeadLetters, InboxPage, Registration, Resolved, Rotation, Unreadable,
+    Client, ClientBuilder, DeadLetter, DeadLetters, InboxPage, Move, Moved, Registration, Resolved, Rotation,
+    Unreadable,
 };
 pub use clock::SystemClock;
 pub use entropy::Entropy;

@@ -103,6 +103,11 @@ pub const RECEIPTS_WAITING_MAX: usize = 1024;
 /// Receipts that came in, kept for a slow reader of them; all are in the store.
 pub const RECEIPTS_TOLD: usize = 256;
 
+/// Moves of one agent, one after the other, that are followed.
+pub const MOVES_FOLLOWED_MAX: usize = 3;
+/// Moves that are known to be confirmed by both sides.
+pub const MOVES_REMEMBERED_MAX: usize = 1024;
+
 /// A listing on the wire, in bytes (spec §9 leaves it to hubs; this project's take so much).
 pub const LISTING_BYTES_MAX: usize = 64 * 1024;
 /// Of them, those that agent, version, time, key and signature take at most.

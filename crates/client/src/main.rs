@@ -36,7 +36,7 @@ fn main() -> ExitCode {
 fn start_log(verbose: u8) {
     let level = match verbose {
         // Whoever waits for a retry should know what for.
-        0 => "error,aip_client::client::send=warn,aip_client::session=info",
+        0 => "error,aip_client::client::send=warn,aip_client::client::follow=warn,aip_client::session=info",
         1 => "aip_client=info,warn",
         2 => "aip_client=debug,info",
         _ => "debug",

@@ -129,6 +129,7 @@ impl ClientBuilder {
             keys: RwLock::new(self.keys.map(Arc::new)),
             key_file: self.key_file,
             hub: OnceCell::new(),
+            moves: super::follow::ConfirmedMoves::default(),
             receipts: Arc::new(Receipts::new(
                 folder.as_ref().map(|folder| folder.join("receipts")),
             )),

@@ -29,16 +29,25 @@ pub struct Resolved {
 
 impl Client {
     /// Looks an agent up by handle or DID. The history is replayed, must extend the one known before, and the DID
-    /// document must be what follows from it.
+    /// document must be what follows from it. An agent that has moved is followed, where its new identity says so too.
     ///
     /// # Errors
     /// [`Error::Refused`] with `not_found`, `agent_deactivated` and so on; [`Error::Forked`], [`Error::Unverified`].
     pub async fn resolve(&self, agent: &str) -> Result<Resolved> {
         let did = parse_agent(agent)?;
-        let first = self.resolve_once(&did).await;
+        let resolved = self.resolve_here(&did).await?;
+        let current = self.follow(resolved.identity.clone()).await;
+        if current.did() == &did {
+            return Ok(resolved);
+        }
+        self.resolve_here(current.did()).await
+    }
+
+    async fn resolve_here(&self, did: &Did) -> Result<Resolved> {
+        let first = self.resolve_once(did).await;
         // The identity may have changed between the two questions; then they agree the next time.
         if matches!(first, Err(Error::Unverified { .. })) {
-            self.resolve_once(&did).await
+            self.resolve_once(did).await
         } else {
             first
         }

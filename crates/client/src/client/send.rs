@@ -48,11 +48,12 @@ impl Client {
         }
     }
 
-    /// Seals and signs, without sending: to be written down first, or sent over a socket.
+    /// Seals and signs, for where the recipient lives now, without sending: to be written down first, or sent over a socket.
     pub async fn seal(&self, draft: &Draft) -> Result<SealedEnvelope> {
         let keys = self.keys()?;
-        let to = draft.recipient()?;
-        let identity = self.look_up(&to, Freshness::Remembered).await?;
+        let identity = self.look_up(&draft.recipient()?, Freshness::Remembered).await?;
+        let identity = self.follow(identity).await;
+        let to = identity.did().clone();
         let deactivated = || {
             Refusal::new(
                 ErrorCode::RecipientDeactivated,

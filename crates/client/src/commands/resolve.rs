@@ -1,6 +1,7 @@
 //! `aip resolve ID`: looks an agent up and checks its identity.
 
 use aip_client::protocol::identity::Operation;
+use aip_client::protocol::json::Json;
 use aip_client::protocol::name::Did;
 use serde_json::{Value, json};
 
@@ -30,6 +31,21 @@ pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
         note(&format!("pinned: {}", identity_line(&identity)));
     }
     let resolved = client.resolve(args.id.as_str()).await?;
+    let did = resolved.identity.did();
+    if *did != args.id {
+        note(&format!("{} has moved to {}", args.id.handle(), did.handle()));
+    }
+    if let Some(claimed) = resolved
+        .identity
+        .head()
+        .json
+        .get("moved_to")
+        .and_then(Json::as_str)
+    {
+        note(&format!(
+            "it says that it moved to {claimed}, which that agent does not confirm"
+        ));
+    }
     let mut value = serde_json::to_value(&resolved.answer).map_err(std::io::Error::from)?;
     let endpoint = resolved.answer.endpoint.as_deref().unwrap_or("nowhere");
     let mut lines = format!(

@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use aip_protocol::name::Did;
+use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
 use super::saved::{FORMAT, SavedFile, Secrets};
@@ -57,6 +58,41 @@ impl KeyFile {
         let mut name = self.path.as_os_str().to_owned();
         name.push(".state");
         PathBuf::from(name)
+    }
+
+    /// The key files of who this agent was before it moved ([`crate::Client::move_to`]), protected like this one. Their
+    /// mailboxes may still hold mail; the inbox of each lies in its own state folder.
+    pub fn former(&self) -> Result<Vec<Self>, KeyFileError> {
+        let folder = self.former_folder();
+        let listing = match std::fs::read_dir(&folder) {
+            Ok(listing) => listing,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => return Err(self.elsewhere(folder).io(source)),
+        };
+        let mut files = Vec::new();
+        for entry in listing {
+            let path = entry.map_err(|source| self.io(source))?.path();
+            if path.extension().is_some_and(|extension| extension == "key") {
+                files.push(self.elsewhere(path));
+            }
+        }
+        Ok(files)
+    }
+
+    /// Where the keys of a former identity lie.
+    pub(crate) fn former_of(&self, did: &Did) -> Self {
+        let digest = Sha256::digest(did.as_str());
+        let number = digest.first_chunk().map_or(0, |start| u64::from_be_bytes(*start));
+        self.elsewhere(self.former_folder().join(format!("{number:016x}.key")))
+    }
+
+    fn former_folder(&self) -> PathBuf {
+        self.state_folder().join("former")
+    }
+
+    /// Another file, protected in the same way.
+    pub(crate) fn elsewhere(&self, path: PathBuf) -> Self {
+        Self { path, ..self.clone() }
     }
 
     /// Whether there is a file.

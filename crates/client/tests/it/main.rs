@@ -18,6 +18,8 @@ mod listings;
 #[cfg(test)]
 mod login;
 #[cfg(test)]
+mod moves;
+#[cfg(test)]
 mod receipts;
 #[cfg(test)]
 mod receive;

@@ -1,0 +1,238 @@
+//! Moving to another hub: two histories that point at each other, mail that still arrives, and claims that do not count.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use aip_client::inbox::FileInbox;
+use aip_client::protocol::name::Did;
+use aip_client::{Client, Draft, Error, KeyFile, Move, Registration};
+use serde_json::Value;
+
+use crate::aip::Aip;
+use crate::fake::{FakeHub, Fault};
+use crate::support::{agent, builder, next, options, within};
+
+fn did(hub: &FakeHub, name: &str) -> Did {
+    Did::parse(&format!("did:aip:{}:{name}", hub.domain.replace(':', "%3A"))).unwrap()
+}
+
+fn bob(hub: &FakeHub, folder: &Path) -> Client {
+    let file = KeyFile::at(folder.join("bob.key"));
+    builder(hub).key_file(file).unwrap().build().unwrap()
+}
+
+async fn registered(hub: &FakeHub, folder: &Path) -> Client {
+    let client = bob(hub, folder);
+    client.register("bob", Registration::default()).await.unwrap();
+    client
+}
+
+async fn two_hubs() -> (FakeHub, FakeHub, tempfile::TempDir) {
+    (
+        FakeHub::start().await,
+        FakeHub::start().await,
+        tempfile::tempdir().unwrap(),
+    )
+}
+
+#[tokio::test]
+async fn who_moved_is_reached_under_both_names_and_mail_under_way_arrives() {
+    let (one, two, folder) = two_hubs().await;
+    let bob = registered(&one, folder.path()).await;
+    let alice = agent(&one, "alice").await;
+    let to_bob = format!("bob#{}", one.domain);
+    alice.send(&Draft::text(&to_bob, "under way")).await.unwrap();
+    let moved = bob.move_to(&two.url(), Move::default()).await.unwrap();
+    assert_eq!((&moved.from, &moved.to), (&did(&one, "bob"), &did(&two, "bob")));
+    let file = KeyFile::at(folder.path().join("bob.key"));
+    assert_eq!(file.did().unwrap(), moved.to);
+    assert_eq!(file.hub().unwrap(), Some(two.url()));
+
+    let carol = agent(&one, "carol").await;
+    let sealed = carol.seal(&Draft::text(&to_bob, "hello")).await.unwrap();
+    assert_eq!(sealed.envelope().to, moved.to);
+
+    let [former] = file.former().unwrap().try_into().unwrap();
+    assert_eq!(former.did().unwrap(), moved.from);
+    assert_eq!(former.hub().unwrap(), Some(one.url()));
+    let inbox = FileInbox::open(former.state_folder().join("inbox")).unwrap();
+    let former = builder(&one).key_file(former).unwrap().build().unwrap();
+    let mut listener = former.listen(Arc::new(inbox), options());
+    assert_eq!(next(&mut listener).await.content.as_text(), Some("under way"));
+
+    // Again makes no sense, and neither does a hub where the agent is.
+    let again = moved.client.move_to(&two.url(), Move::default()).await;
+    assert!(matches!(again, Err(Error::CannotMove(_))), "{again:?}");
+}
+
+#[tokio::test]
+async fn a_move_that_was_interrupted_anywhere_is_finished_by_the_next_call() {
+    let operations = "/api/v1/agents/bob/operations";
+    for (at_old, at_new) in [
+        (None, Some(Fault::HangUp)),
+        (None, Some(Fault::LoseAnswer)),
+        (Some(Fault::HangUp), None),
+        (Some(Fault::LoseAnswer), None),
+    ] {
+        let (one, two, folder) = two_hubs().await;
+        let client = registered(&one, folder.path()).await;
+        one.fail(operations, at_old);
+        two.fail("/api/v1/agents", at_new);
+        let first = client.move_to(&two.url(), Move::default()).await;
+        assert!(first.is_err_and(|error| error.is_transient()));
+        let moved = bob(&one, folder.path())
+            .move_to(&two.url(), Move::default())
+            .await
+            .unwrap();
+        assert_eq!(moved.to, did(&two, "bob"));
+        let history = moved.client.history(moved.from.as_str()).await.unwrap();
+        assert_eq!(history.len(), 2, "the old history points there once");
+        let alice = agent(&two, "alice").await;
+        let sealed = alice.seal(&Draft::text(&moved.from, "x")).await.unwrap();
+        assert_eq!(sealed.envelope().to, moved.to);
+    }
+}
+
+/// Something stands in the way of the last steps, which are on this machine.
+#[tokio::test]
+async fn keys_that_could_not_be_exchanged_are_exchanged_by_the_next_call() {
+    let (one, two, folder) = two_hubs().await;
+    let client = registered(&one, folder.path()).await;
+    let state = folder.path().join("bob.key.state");
+    let obstacle = state.join("former");
+    std::fs::create_dir_all(&state).unwrap();
+    std::fs::write(&obstacle, "a file").unwrap();
+    client.move_to(&two.url(), Move::default()).await.unwrap_err();
+    std::fs::remove_file(&obstacle).unwrap();
+    let moved = bob(&one, folder.path())
+        .move_to(&two.url(), Move::default())
+        .await
+        .unwrap();
+    assert_eq!(moved.to, did(&two, "bob"));
+    assert!(!state.join("moving.key").exists());
+    // The crash after the very last write but one.
+    std::fs::copy(folder.path().join("bob.key"), state.join("moving.key")).unwrap();
+    let again = bob(&two, folder.path())
+        .move_to(&two.url(), Move::default())
+        .await
+        .unwrap();
+    assert_eq!((again.from, again.to), (moved.from, moved.to));
+    assert!(!state.join("moving.key").exists());
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_refused_and_nothing_has_happened() {
+    let (one, two, folder) = two_hubs().await;
+    let client = registered(&one, folder.path()).await;
+    let taken = agent(&two, "bob").await;
+    let refused = client.move_to(&two.url(), Move::default()).await;
+    assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
+    assert_eq!(
+        client.history(did(&one, "bob").as_str()).await.unwrap().len(),
+        1,
+        "the old history does not point at somebody else"
+    );
+    for hub in [&one, &two] {
+        let in_memory = taken.move_to(&hub.url(), Move::default()).await;
+        assert!(matches!(in_memory, Err(Error::CannotMove(_))));
+    }
+    assert!(matches!(
+        client.move_to(&one.url(), Move::default()).await,
+        Err(Error::CannotMove(_))
+    ));
+    let name = Some("bobby".to_owned());
+    let moved = client
+        .move_to(
+            &two.url(),
+            Move {
+                name,
+                ..Move::default()
+            },
+        )
+        .await
+        .unwrap();
+    assert_eq!(moved.to, did(&two, "bobby"));
+}
+
+#[tokio::test]
+async fn a_claim_that_the_other_side_does_not_confirm_is_ignored() {
+    let (one, two, folder) = two_hubs().await;
+    let bob = registered(&one, folder.path()).await;
+    let (mallory, victim) = (agent(&one, "mallory").await, agent(&two, "victim").await);
+    let point = async |client: &Client, to: &Did| {
+        let edit = client.edit_identity(|draft| drop(draft.extra.insert("moved_to", to.as_str())));
+        edit.await.unwrap();
+    };
+    point(&mallory, &victim.did().unwrap()).await;
+    let alice = agent(&one, "alice").await;
+    let draft = Draft::text(format!("mallory#{}", one.domain), "x");
+    assert_eq!(
+        alice.seal(&draft).await.unwrap().envelope().to,
+        mallory.did().unwrap()
+    );
+    // In circles, and to nobody.
+    for (to, witness) in [(mallory.did().unwrap(), "w1"), (did(&two, "nobody"), "w2")] {
+        point(&mallory, &to).await;
+        let alice = agent(&two, witness).await;
+        assert_eq!(
+            alice.seal(&draft).await.unwrap().envelope().to,
+            mallory.did().unwrap()
+        );
+    }
+    // Says that it comes from bob, who says nothing.
+    let moved = bob.move_to(&two.url(), Move::default()).await.unwrap();
+    let former = KeyFile::at(folder.path().join("bob.key"))
+        .former()
+        .unwrap()
+        .remove(0);
+    let former = builder(&one).key_file(former).unwrap().build().unwrap();
+    former.edit_identity(|_| {}).await.unwrap();
+    let dora = agent(&two, "dora").await;
+    let draft = Draft::text(&moved.from, "x");
+    assert_eq!(dora.seal(&draft).await.unwrap().envelope().to, moved.from);
+}
+
+#[tokio::test]
+async fn three_moves_are_followed_and_no_more() {
+    let hubs = [
+        FakeHub::start().await,
+        FakeHub::start().await,
+        FakeHub::start().await,
+        FakeHub::start().await,
+        FakeHub::start().await,
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let mut client = registered(&hubs[0], folder.path()).await;
+    for hub in &hubs[1..4] {
+        client = client.move_to(&hub.url(), Move::default()).await.unwrap().client;
+    }
+    let asked = did(&hubs[0], "bob");
+    let alice = agent(&hubs[0], "alice").await;
+    let sealed = alice.seal(&Draft::text(&asked, "x")).await.unwrap();
+    assert_eq!(sealed.envelope().to, did(&hubs[3], "bob"));
+    client.move_to(&hubs[4].url(), Move::default()).await.unwrap();
+    let carol = agent(&hubs[0], "carol").await;
+    let sealed = carol.seal(&Draft::text(&asked, "x")).await.unwrap();
+    assert_eq!(sealed.envelope().to, did(&hubs[3], "bob"));
+    assert_eq!(
+        KeyFile::at(folder.path().join("bob.key")).former().unwrap().len(),
+        4
+    );
+}
+
+#[tokio::test]
+async fn the_command_moves_and_listens_at_both_hubs() {
+    let (one, two) = (FakeHub::start().await, FakeHub::start().await);
+    let bob = Aip::registered(&one, "bob").await;
+    let alice = agent(&one, "alice").await;
+    let to_bob = format!("bob#{}", one.domain);
+    alice.send(&Draft::text(&to_bob, "before")).await.unwrap();
+    let url = two.url();
+    let moved = bob.succeeds(&["--json", "move", "--to", &url]).await;
+    let moved: Value = serde_json::from_str(&moved).unwrap();
+    assert_eq!(moved["to"], did(&two, "bob").as_str());
+    let dora = agent(&two, "dora").await;
+    dora.send(&Draft::text(&to_bob, "after")).await.unwrap();
+    let said = within(bob.succeeds(&["--hub", &url, "listen", "--count", "2"])).await;
+    assert!(said.contains("before") && said.contains("after"), "{said}");
+}
