@@ -4,6 +4,8 @@ mod engines;
 mod faults;
 mod hostile;
 mod keys;
+mod moves;
+mod receipts;
 mod story;
 
 use std::time::Duration;

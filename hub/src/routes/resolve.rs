@@ -63,6 +63,9 @@ pub struct Answer {
     /// `seq` of the newest operation, and the hashes of the first and the newest.
     #[schema(value_type = Object)]
     pub history: Json,
+    /// The DID that the agent says it moved to; that one's history has to say so too (`docs/protocol/federation.md`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moved_to: Option<String>,
     /// When to ask again, RFC 3339.
     #[schema(value_type = String)]
     pub expires_at: Timestamp,
@@ -82,6 +85,11 @@ impl Answer {
             },
             did_document: did_document(head, public_url),
             history: identity.summary(),
+            moved_to: head
+                .json
+                .get("moved_to")
+                .and_then(Json::as_str)
+                .map(str::to_owned),
             expires_at: now + Duration::from_secs(RESOLVE_FRESH_SECS),
         }
     }
