@@ -11,8 +11,8 @@ use prometheus::{
 };
 
 mod engines;
-mod federation;
 mod families;
+mod federation;
 pub(crate) mod rooms;
 
 /// The media type of the text format.

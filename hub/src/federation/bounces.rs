@@ -47,13 +47,10 @@ impl Bounces for AgentBounces {
             accepted_at: bounce.accepted_at.to_string(),
             id: id.clone(),
         };
-        let message = Outgoing::json(bounce.sender, KIND, "application/json", &body)
+        let mut message = Outgoing::json(bounce.sender, KIND, "application/json", &body)
             .map_err(|error| BounceError(Box::new(error)))?;
-        let message = Outgoing {
-            key: Some(format!("{id} {}", bounce.recipient)),
-            reply_to: Some(id),
-            ..message
-        };
+        message.key = Some(format!("{id} {}", bounce.recipient));
+        message.reply_to = Some(id);
         match self.0.send(message).await {
             // A mailbox that is full, a sender who is gone: that will not be otherwise soon, and the status tells.
             Ok(_) | Err(SendError::Refused(_)) => Ok(()),

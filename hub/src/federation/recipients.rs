@@ -23,7 +23,10 @@ pub struct Recipients {
 impl Recipients {
     /// The agents of this hub alone.
     pub fn new(registry: Arc<Registry>) -> Self {
-        Self { registry, federation: OnceLock::new() }
+        Self {
+            registry,
+            federation: OnceLock::new(),
+        }
     }
 
     /// Asks other hubs for their agents, from now on.

@@ -41,14 +41,21 @@ impl Families {
             "Requests to peers on their way",
             gauge(stats.in_flight),
         )?;
-        self.counter("aip_federation_pushes_total", "Batches that went out", stats.pushes)?;
+        self.counter(
+            "aip_federation_pushes_total",
+            "Batches that went out",
+            stats.pushes,
+        )?;
         self.counter("aip_federation_pushed_total", "Messages in them", stats.pushed)?;
         self.counter(
             "aip_federation_push_failures_total",
             "Attempts to reach a peer that failed",
             stats.failures,
         )?;
-        let sent = Opts::new("aip_federation_sent_total", "Messages that left the outbox, by fate");
+        let sent = Opts::new(
+            "aip_federation_sent_total",
+            "Messages that left the outbox, by fate",
+        );
         let sent = IntCounterVec::new(sent, &["fate"])?;
         for (fate, count) in [
             ("delivered", stats.delivered),
@@ -84,7 +91,10 @@ impl Families {
     }
 
     fn receiving(&self, counts: &Counts) -> Result<(), prometheus::Error> {
-        let taken = Opts::new("aip_federation_requests_total", "Requests of peers answered, by call");
+        let taken = Opts::new(
+            "aip_federation_requests_total",
+            "Requests of peers answered, by call",
+        );
         let taken = IntCounterVec::new(taken, &["call"])?;
         for (call, count) in &counts.taken {
             taken.with_label_values(&[call]).inc_by(*count);
@@ -99,7 +109,10 @@ impl Families {
             turned_away.with_label_values(&[code.as_str()]).inc_by(*count);
         }
         self.0.register(Box::new(turned_away))?;
-        let items = Opts::new("aip_federation_items_total", "Messages of peers, by what became of them");
+        let items = Opts::new(
+            "aip_federation_items_total",
+            "Messages of peers, by what became of them",
+        );
         let items = IntCounterVec::new(items, &["result"])?;
         for (result, count) in [
             ("stored", counts.items.stored),

@@ -10,8 +10,8 @@ use aip_relay::relay::RelayStats;
 use prometheus::proto::MetricFamily;
 use prometheus::{IntCounterVec, IntGaugeVec, Opts};
 
-use super::{engines, federation};
 use super::families::Families;
+use super::{engines, federation};
 use crate::agent::{AgentStats, Fate};
 use crate::app::App;
 

@@ -62,6 +62,7 @@ async fn what_is_no_search_is_refused_by_its_code() {
         Plaintext {
             content_type: "text/plain".to_owned(),
             body: json!(text),
+            ask_receipt: false,
         }
         .to_bytes()
     };
