@@ -37,8 +37,7 @@ pub(super) fn json(rows: &[Row]) -> anyhow::Result<()> {
 }
 
 /// Prints a table, the averages, and whether the goals are met.
-#[expect(clippy::unnecessary_wraps, reason = "as its sibling")]
-pub(super) fn table(rows: &[Row]) -> anyhow::Result<()> {
+pub(super) fn table(rows: &[Row]) {
     println!("nDCG@10 / recall@50 / first\n");
     println!("| set | queries | full text | semantic | fused | to the better |");
     println!("|---|---|---|---|---|---|");
@@ -50,7 +49,6 @@ pub(super) fn table(rows: &[Row]) -> anyhow::Result<()> {
     }
     println!();
     goals(rows);
-    Ok(())
 }
 
 fn line(set: &str, queries: &str, row: &Row) {

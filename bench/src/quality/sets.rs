@@ -23,7 +23,10 @@ const PIVOT: &str = "en";
 /// Queries on a corpus.
 #[derive(Debug)]
 pub(crate) struct Run {
+    /// The set's, with the form of its queries where it has several.
     pub(crate) name: String,
+    /// The set.
+    set: String,
     pub(crate) corpus: PathBuf,
     pub(crate) queries: Vec<Asked>,
 }
@@ -50,18 +53,13 @@ pub(crate) fn read(dir: &Path, only: &[String]) -> anyhow::Result<Vec<Run>> {
             runs.extend(set(dir, &folder).with_context(|| format!("{}", folder.display()))?);
         }
     }
-    runs.retain(|run| only.is_empty() || only.iter().any(|name| is_of(&run.name, name)));
+    runs.retain(|run| only.is_empty() || only.iter().any(|name| run.name == *name || run.set == *name));
     runs.sort_by(|a, b| (&a.corpus, &a.name).cmp(&(&b.corpus, &b.name)));
     Ok(runs)
 }
 
-/// Whether a run is the one of that name, or one of the set's.
-fn is_of(run: &str, name: &str) -> bool {
-    run == name || (name == "codes" || name == "xquad") && run.starts_with(&format!("{name}-"))
-}
-
 fn set(dir: &Path, folder: &Path) -> anyhow::Result<Vec<Run>> {
-    let name = folder
+    let set = folder
         .file_name()
         .and_then(|name| name.to_str())
         .unwrap_or_default();
@@ -73,9 +71,10 @@ fn set(dir: &Path, folder: &Path) -> anyhow::Result<Vec<Run>> {
     let mut runs = Vec::new();
     for (form, path) in forms(folder, "queries")? {
         let queries = queries(&path, &grades)?;
-        for (name, corpus) in pairs(name, &form, &corpora) {
+        for (name, corpus) in pairs(set, &form, &corpora) {
             runs.push(Run {
                 name,
+                set: set.to_owned(),
                 corpus,
                 queries: queries.clone(),
             });

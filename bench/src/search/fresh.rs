@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::Options;
-use super::bare::Index;
+use super::bare::{Index, TOP};
 use super::ground::Ground;
 use super::made::code;
 use super::times::Times;
@@ -61,12 +61,13 @@ pub(super) async fn measure(options: &Options, ground: &Ground, bare: Index) -> 
     ])
 }
 
-/// The time until the listing that was stored just now is found by its code.
+/// The time until the listing that was stored just now is found by its code. Others that are near may stand before it by the
+/// trust in their agents, so the whole page is looked through.
 async fn found_after(ground: &Ground, number: u64) -> anyhow::Result<Duration> {
     let begun = Instant::now();
     let code = code(number);
     loop {
-        let found = ground.search(&code, 5).await?;
+        let found = ground.search(&code, TOP).await?;
         let is_it = found.items.iter().any(|item| item.entry.number == number);
         if is_it || begun.elapsed() > PATIENCE {
             return Ok(begun.elapsed());

@@ -97,7 +97,12 @@ impl Rows {
         let near = rows
             .zip(&distances)
             .filter(|(_, distance)| **distance <= farthest);
-        best(near.map(|(((row, scale), place), _)| (scale * dot(&query, row), place)))
+        let mut scores = Vec::new();
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || scores.extend(near.map(|(((row, scale), place), _)| (scale * dot(&query, row), place))),
+        );
+        best(scores.into_iter())
     }
 }
 

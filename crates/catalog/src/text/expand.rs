@@ -20,6 +20,9 @@ const PREFIX_LETTERS_MIN: usize = 3;
 const SLIP_LETTERS_MIN: usize = 4;
 const SLIPS_LETTERS_MIN: usize = 8;
 
+/// Letters a code needs before its beginning or a slip in it is looked for.
+const CODE_LETTERS_MIN: usize = 4;
+
 /// A word of the index that may have been meant.
 #[derive(Debug, Clone)]
 pub(super) struct Expansion {
@@ -55,13 +58,25 @@ pub(super) fn guesses(
     Ok(all)
 }
 
-/// The codes that differ from the typed one by one slip, wherever it is; the likeliest, at most [`TEXT_GUESSES_MAX`].
+/// The codes that the typed one begins, and those that differ from it by one slip, wherever it is; the likeliest of both, at
+/// most [`TEXT_GUESSES_MAX`] each.
 pub(super) fn near_codes(searcher: &Searcher, codes: Field, typed: &str) -> tantivy::Result<Vec<Expansion>> {
-    if typed.chars().count() < SLIP_LETTERS_MIN {
+    let mut all = begun_codes(searcher, codes, typed)?;
+    if typed.chars().count() >= CODE_LETTERS_MIN {
+        let slipped = slipped(searcher, codes, typed, 1, "")?;
+        all.extend(ranked(slipped, false, |code| share_of_slip(typed, code)));
+    }
+    Ok(all)
+}
+
+/// The codes that the typed one begins, the likeliest, at most [`TEXT_GUESSES_MAX`].
+pub(super) fn begun_codes(searcher: &Searcher, codes: Field, typed: &str) -> tantivy::Result<Vec<Expansion>> {
+    let letters = typed.chars().count();
+    if letters < CODE_LETTERS_MIN {
         return Ok(Vec::new());
     }
-    let found = slipped(searcher, codes, typed, 1, "")?;
-    Ok(ranked(found, false, |code| share_of_slip(typed, code)))
+    let begun = begun(searcher, codes, typed)?;
+    Ok(ranked(begun, true, |code| share_of_prefix(letters, code)))
 }
 
 /// The first letter of a word.

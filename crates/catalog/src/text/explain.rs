@@ -61,8 +61,8 @@ fn said(terms: &Terms, asked: &Asked) -> BTreeSet<String> {
         asked
             .codes
             .iter()
-            .filter(|code| codes.contains(code.code.as_str()))
-            .map(|code| code.code.clone()),
+            .filter(|code| codes.contains(code.form.as_str()))
+            .map(|code| code.form.clone()),
     );
     said
 }

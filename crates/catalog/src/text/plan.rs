@@ -183,6 +183,10 @@ impl Planner<'_> {
             return Ok(());
         }
         self.guesses += 1;
+        if frequency == 0 {
+            let begun = expand::begun_codes(self.searcher, self.fields.codes, &unit.form)?;
+            self.push_codes(begun, &[place]);
+        }
         let guesses = expand::guesses(self.searcher, self.fields.forms, &unit.form, frequency == 0)?;
         let together: u64 = guesses.iter().map(|guess| guess.documents).sum();
         // As rare as all of them together: a rare slip of a frequent word must not weigh more than the word.
@@ -211,12 +215,12 @@ impl Planner<'_> {
         let norms = norms(self.searcher, self.fields.codes, self.documents)?;
         let mut added = 0;
         for code in &asked.codes {
-            let (infos, documents) = self.look_up(self.fields.codes, &code.code)?;
+            let (infos, documents) = self.look_up(self.fields.codes, &code.form)?;
             if documents == 0 || added >= TEXT_CODES_MAX {
                 continue;
             }
             added += 1;
-            let is_whole = asked.whole.as_deref() == Some(code.code.as_str());
+            let is_whole = asked.whole.as_deref() == Some(code.form.as_str());
             let weight = self.idf(documents) * if is_whole { weight::WHOLE } else { weight::CODE };
             let list = List {
                 reason: if is_whole { Reason::Whole } else { Reason::Code },
@@ -235,46 +239,46 @@ impl Planner<'_> {
         self.add_near_codes(asked)
     }
 
-    /// Adds codes that differ by a slip from one that was written as such and that no listing says.
+    /// Adds codes that begin with one that was written as such and that no listing says, or differ from it by a slip.
     fn add_near_codes(&mut self, asked: &Asked) -> tantivy::Result<()> {
         let is_code = |list: &&List| matches!(list.reason, Reason::Whole | Reason::Code);
-        let known: Vec<Vec<usize>> = self
-            .plan
-            .lists
-            .iter()
-            .filter(is_code)
-            .map(|list| list.units.clone())
-            .collect();
+        let codes = self.plan.lists.iter().filter(is_code);
+        let known: Vec<Vec<usize>> = codes.map(|list| list.units.clone()).collect();
         let is_known = |code: &Code| {
             let is_part = |units: &Vec<usize>| code.units.iter().all(|unit| units.contains(unit));
             known.iter().any(is_part)
         };
-        let is_asked = |code: &&Code| code.is_written || asked.whole.as_deref() == Some(code.code.as_str());
+        let is_asked = |code: &&Code| code.is_written || asked.whole.as_deref() == Some(code.form.as_str());
         let unknown = asked.codes.iter().filter(is_asked).filter(|code| !is_known(code));
         for code in unknown.take(expand::CODES_MAX) {
-            let near = expand::near_codes(self.searcher, self.fields.codes, &code.code)?;
-            let together: u64 = near.iter().map(|guess| guess.documents).sum();
-            let idf = self.idf(together);
-            for Expansion { infos, share, .. } in near {
-                let weight = idf * weight::NEAR_CODE * share;
-                self.push(
-                    Reason::Guess,
-                    self.fields.codes,
-                    infos,
-                    weight,
-                    code.units.clone(),
-                    share,
-                );
-            }
+            let near = expand::near_codes(self.searcher, self.fields.codes, &code.form)?;
+            self.push_codes(near, &code.units);
         }
         Ok(())
+    }
+
+    /// Adds codes that may have been meant by these words.
+    fn push_codes(&mut self, guesses: Vec<Expansion>, units: &[usize]) {
+        let together: u64 = guesses.iter().map(|guess| guess.documents).sum();
+        let idf = self.idf(together);
+        for Expansion { infos, share, .. } in guesses {
+            let weight = idf * weight::NEAR_CODE * share;
+            self.push(
+                Reason::Guess,
+                self.fields.codes,
+                infos,
+                weight,
+                units.to_vec(),
+                share,
+            );
+        }
     }
 
     fn add_grams(&mut self, asked: &Asked) -> tantivy::Result<()> {
         let norms = norms(self.searcher, self.fields.grams, self.documents)?;
         let count = f64::from(u32::try_from(asked.grams.len()).unwrap_or(u32::MAX)).max(1.0);
         for gram in &asked.grams {
-            let (infos, documents) = self.look_up(self.fields.grams, &gram.code)?;
+            let (infos, documents) = self.look_up(self.fields.grams, &gram.form)?;
             if documents > 0 {
                 let list = List {
                     reason: Reason::Gram,
@@ -406,8 +410,8 @@ fn constant(reason: Reason, documents: Documents, weight: f64, units: Vec<usize>
 /// Long enough that nobody says it by chance.
 fn is_long(code: &Code) -> bool {
     const LETTERS_MIN: usize = 6;
-    code.code.chars().count() >= LETTERS_MIN
-        && code.code.chars().filter(|letter| letter.is_numeric()).count() >= 2
+    code.form.chars().count() >= LETTERS_MIN
+        && code.form.chars().filter(|letter| letter.is_numeric()).count() >= 2
 }
 
 /// The length norms of a field.

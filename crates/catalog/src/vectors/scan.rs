@@ -76,13 +76,18 @@ fn by_signs(rows: &Rows, query: &QueryCode, admitted: Option<&NumberSet>, depth:
     let mut distances = distances.iter();
     for block in &rows.blocks {
         // All rows at the last distance are taken: the answer does not hang on the order of rows.
-        for (at, distance) in (0..block.numbers.len()).zip(distances.by_ref()) {
-            if *distance <= most
-                && let Some(row) = block.row(at, rows.dimensions())
-            {
-                top.push(row.number, weighed(query, row.scale, row.codes));
-            }
-        }
+        let near = (0..block.numbers.len())
+            .zip(distances.by_ref())
+            .filter(|(_, distance)| **distance <= most);
+        let near = near.filter_map(|(at, _)| block.row(at, rows.dimensions()));
+        pulp::Arch::new().dispatch(
+            #[inline(always)]
+            || {
+                for row in near {
+                    top.push(row.number, weighed(query, row.scale, row.codes));
+                }
+            },
+        );
     }
 }
 

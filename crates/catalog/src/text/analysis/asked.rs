@@ -29,7 +29,8 @@ pub(in crate::text) struct Unit {
 /// A code in a query, and which words it was written with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::text) struct Code {
-    pub(in crate::text) code: String,
+    /// Folded, in one.
+    pub(in crate::text) form: String,
     /// Places in [`Asked::units`].
     pub(in crate::text) units: Vec<usize>,
     /// It was written as one code, not as words that may be one together.
@@ -129,7 +130,7 @@ impl Asked {
                 self.codes.push(Code {
                     units: units_of(joined.start, joined.len),
                     is_written: is_written(&joined),
-                    code: joined.code,
+                    form: joined.code,
                 });
             }
         }
@@ -154,7 +155,7 @@ impl Asked {
             for gram in codes::trigrams(&code) {
                 if seen.insert(gram.clone()) {
                     self.grams.push(Code {
-                        code: gram,
+                        form: gram,
                         units: units.clone(),
                         is_written: false,
                     });

@@ -60,6 +60,9 @@ fn a_slip_that_leaves_no_three_letters_alike_is_found() {
     ] {
         assert_eq!(found(&index, text).first(), Some(&number), "{text}");
     }
+    // The beginning of a code may be a word.
+    let pros = names(&["Protector APC-PRO8", "Protector APD-PRO8"]);
+    assert_eq!(found(&pros, "apcpr"), [1]);
     // A slip is looked for only where nothing says just what was asked.
     assert_eq!(found(&names(&["Bag QX15", "Bag NX15"]), "NX15").first(), Some(&2));
     assert!(search(&index.view(), "zz99").hits.is_empty());
