@@ -249,72 +249,28 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
     if let Some(stores) = &seams.stores {
         stores.bell.hang(&presence, seams.clock.clone());
     }
-    let registry = Arc::new(Registry::new(
-        domain.clone(),
-        registry_config(&settings),
-        aip_registry::Seams {
-            directory: seams.directory,
-            grants: seams.grants,
-            clock: seams.clock.clone(),
-            siblings,
-            challenge_key: hub_key::challenge_key(&seams.hub_key).into(),
-            rng: Box::new(chance()),
-        },
-    ));
+    let registry = open_registry(&settings, &domain, &seams, siblings);
     if let Some(cluster) = &seams.cluster {
         hear(cluster, &presence, &registry);
     }
+    let outgoing = federation::outgoing(&settings, &domain, seams.peers.clone(), seams.clock.clone());
+    let relay = open_relay(
+        &settings,
+        &domain,
+        &seams,
+        (&presence, &registry),
+        outgoing.as_ref(),
+    )?;
+    let keys = (seams.hub_key.clone(), seams.previous_hub_key.clone());
+    let (agent, recipients) = own_agent(&domain, keys, &registry, &relay, &seams.clock)?;
+    let federation = outgoing.map(|outgoing| {
+        let federation = federate(&settings, &domain, &seams, (&presence, &relay, &agent), outgoing);
+        recipients.ask(&federation);
+        federation
+    });
     let source = StoredSource::new(seams.listings.clone(), registry.clone());
     let options = catalog_options(&settings, seams.index_dir, &seams.hub_key);
     let catalog = open_catalog(options, source, seams.embedders, &seams.clock)?;
-    let config = relay_config(&settings, domain.clone())?;
-    let outgoing = federation::outgoing(&settings, &domain, seams.peers.clone(), seams.clock.clone());
-    let identities = RegistryIdentities::new(registry.clone(), config.quota);
-    let relay_seams = aip_relay::relay::Seams {
-        clock: seams.clock.clone(),
-        identities: Arc::new(identities),
-        store: seams.mailboxes.clone(),
-        outbound: seams.outbound,
-        presence: presence.clone(),
-        buckets: buckets(seams.cluster.as_ref(), config.rate, &seams.clock),
-        peers: outgoing.clone().map(|outgoing| outgoing as Arc<dyn Peers>),
-    };
-    let relay = Relay::new(config, relay_seams, Box::new(chance()));
-    let previous_hub_key = seams.previous_hub_key.map(Arc::new);
-    let recipients = Arc::new(Recipients::new(registry.clone()));
-    let agent = Arc::new(HubAgent::new(
-        &domain,
-        AgentSeams {
-            hub_key: Arc::new(seams.hub_key.clone()),
-            previous_key: previous_hub_key.as_deref().cloned(),
-            registry: registry.clone(),
-            relay: relay.clone(),
-            recipients: recipients.clone(),
-            clock: seams.clock.clone(),
-            rng: Box::new(chance()),
-        },
-    )?);
-    let federation = outgoing.map(|outgoing| {
-        Federation::assemble(
-            &settings,
-            federation::Parts {
-                domain: domain.clone(),
-                outgoing,
-                store: seams.peers,
-                exchange: seams.exchange,
-                mailboxes: seams.mailboxes.clone(),
-                presence: presence.clone(),
-                relay: relay.clone(),
-                agent: agent.clone(),
-                hub_key: seams.hub_key.clone(),
-                clock: seams.clock.clone(),
-                is_shared: seams.cluster.is_some(),
-            },
-        )
-    });
-    if let Some(federation) = &federation {
-        recipients.ask(federation);
-    }
     let app = App::new(Parts {
         settings: Arc::new(settings),
         domain,
@@ -328,7 +284,7 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
         presence,
         federation,
         hub_key: Arc::new(seams.hub_key),
-        previous_hub_key,
+        previous_hub_key: seams.previous_hub_key.map(Arc::new),
         agent,
         operator_token: seams.operator_token,
         stores: seams.stores,
@@ -341,6 +297,95 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
         app: Data::new(app),
         life,
     })
+}
+
+/// Who exists at this hub.
+fn open_registry(
+    settings: &Settings,
+    domain: &Domain,
+    seams: &Seams,
+    siblings: Arc<dyn Siblings>,
+) -> Arc<Registry> {
+    let registry_seams = aip_registry::Seams {
+        directory: seams.directory.clone(),
+        grants: seams.grants.clone(),
+        clock: seams.clock.clone(),
+        siblings,
+        challenge_key: hub_key::challenge_key(&seams.hub_key).into(),
+        rng: Box::new(chance()),
+    };
+    Arc::new(Registry::new(
+        domain.clone(),
+        registry_config(settings),
+        registry_seams,
+    ))
+}
+
+/// Envelopes in; `outgoing` takes those for other hubs.
+fn open_relay(
+    settings: &Settings,
+    domain: &Domain,
+    seams: &Seams,
+    (presence, registry): (&Arc<Presence>, &Arc<Registry>),
+    outgoing: Option<&Arc<federation::Outgoing>>,
+) -> Result<Arc<Relay>, Refusal> {
+    let config = relay_config(settings, domain.clone())?;
+    let identities = RegistryIdentities::new(registry.clone(), config.quota);
+    let relay_seams = aip_relay::relay::Seams {
+        clock: seams.clock.clone(),
+        identities: Arc::new(identities),
+        store: seams.mailboxes.clone(),
+        outbound: seams.outbound.clone(),
+        presence: presence.clone(),
+        buckets: buckets(seams.cluster.as_ref(), config.rate, &seams.clock),
+        peers: outgoing.map(|outgoing| outgoing.clone() as Arc<dyn Peers>),
+    };
+    Ok(Relay::new(config, relay_seams, Box::new(chance())))
+}
+
+/// Hubs of other domains.
+fn federate(
+    settings: &Settings,
+    domain: &Domain,
+    seams: &Seams,
+    (presence, relay, agent): (&Arc<Presence>, &Arc<Relay>, &Arc<HubAgent>),
+    outgoing: Arc<federation::Outgoing>,
+) -> Arc<Federation> {
+    let parts = federation::Parts {
+        domain: domain.clone(),
+        outgoing,
+        store: seams.peers.clone(),
+        exchange: seams.exchange.clone(),
+        mailboxes: seams.mailboxes.clone(),
+        presence: presence.clone(),
+        relay: relay.clone(),
+        agent: agent.clone(),
+        hub_key: seams.hub_key.clone(),
+        clock: seams.clock.clone(),
+        is_shared: seams.cluster.is_some(),
+    };
+    Federation::assemble(settings, parts)
+}
+
+/// The hub's own agent, and whom it can write to. `keys` are the hub's key and the one before it.
+fn own_agent(
+    domain: &Domain,
+    keys: (SigningKey, Option<SigningKey>),
+    registry: &Arc<Registry>,
+    relay: &Arc<Relay>,
+    clock: &Arc<dyn Clock>,
+) -> Result<(Arc<HubAgent>, Arc<Recipients>), Refusal> {
+    let recipients = Arc::new(Recipients::new(registry.clone()));
+    let seams = AgentSeams {
+        hub_key: Arc::new(keys.0),
+        previous_key: keys.1,
+        registry: registry.clone(),
+        relay: relay.clone(),
+        recipients: recipients.clone(),
+        clock: clock.clone(),
+        rng: Box::new(chance()),
+    };
+    Ok((Arc::new(HubAgent::new(domain, seams)?), recipients))
 }
 
 /// The catalog, which trusts nobody more than others.

@@ -6,15 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aip_client::inbox::FileInbox;
-use aip_client::protocol::http_signature::{Body, Stamp, Target, sign_request};
 use aip_client::protocol::multikey::SigningKey;
 use aip_client::{Client, Draft, Incoming, ListenOptions, Rotation, Sent, SentStatus};
 use anyhow::{Context, Result, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
-use url::Url;
 
 use crate::clients::{agent, folder, handle};
+use crate::peer::signed_push;
 use crate::raw::{Request, ask};
 use crate::{HubOptions, TestHub};
 
@@ -61,7 +60,10 @@ async fn resolve(alpha: &TestHub, bob: &Client, whom: &str, say: &impl Fn(&str))
     );
     let found = answer.json();
     let did = bob.did().context("bob has a DID")?.to_string();
-    ensure!(found["did"] == did.as_str(), "alpha says {found}");
+    ensure!(
+        found.get("did").and_then(Value::as_str) == Some(did.as_str()),
+        "alpha says {found}"
+    );
     say(&format!(
         "alpha is asked for {whom}: it finds beta by its domain, pins its key, fetches bob's history, checks it, and answers {did}."
     ));
@@ -138,48 +140,18 @@ async fn rotation(alice: &Client, (beta, bob): (&TestHub, &Client), say: &impl F
 async fn spoofed(alpha: &TestHub, beta: &TestHub, say: &impl Fn(&str)) -> Result<()> {
     let key = SigningKey::from_seed([7; 32]);
     let body = json!({ "aip": "1", "domain": beta.domain(), "epoch": "e", "items": [] }).to_string();
-    let answer = ask(alpha.url(), &push(alpha, &key, &beta.domain(), body)?).await;
+    let answer = ask(alpha.url(), &signed_push(alpha, &key, &beta.domain(), body)).await;
     ensure!(
         answer.status == 401,
         "a spoofed hub was answered {}: {}",
         answer.status,
         answer.text()
     );
-    let code = answer.json()["code"].as_str().unwrap_or_default().to_owned();
+    let code = answer.code();
     say(&format!(
         "Somebody with a key of their own says to be beta: alpha answers 401 `{code}`."
     ));
     Ok(())
-}
-
-/// A push as a hub signs it.
-///
-/// # Errors
-/// The hub's URL cannot be read.
-pub fn push(to: &TestHub, key: &SigningKey, domain: &str, body: String) -> Result<Request> {
-    const JSON: &str = "application/json";
-    let url = Url::parse(&format!("http://{}/federation/v1/messages", to.domain()))?;
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)?
-        .as_secs();
-    let created_secs = i64::try_from(now)?;
-    let stamp = Stamp {
-        created_secs,
-        expires_secs: created_secs + 60,
-        nonce: &format!("{:032x}", rand::random::<u128>()),
-    };
-    let of_body = Body {
-        content_type: JSON,
-        bytes: body.as_bytes(),
-    };
-    let keyid = format!("{domain}#{}", key.public());
-    let signed = sign_request(key, &keyid, &Target::of_url("POST", &url), Some(of_body), stamp);
-    Ok(Request::new("POST", "/federation/v1/messages")
-        .field("content-type", JSON)
-        .field("content-digest", signed.content_digest.unwrap_or_default())
-        .field("signature-input", signed.signature_input)
-        .field("signature", signed.signature)
-        .body(body))
 }
 
 /// Sends a text that goes to another hub.

@@ -13,7 +13,7 @@ use aip_protocol::identity::Operation;
 use aip_protocol::json::Object;
 use aip_protocol::multikey::SigningKey;
 use aip_protocol::name::Domain;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -157,42 +157,45 @@ impl TestPeer {
     /// When the hub's address cannot be read.
     #[must_use]
     pub fn push(&self, hub: &TestHub, body: impl Into<Vec<u8>>) -> Request {
-        self.signed(hub, &self.key, self.domain.as_str(), body)
-    }
-
-    /// A push of `body`, signed by any key in the name of any domain.
-    ///
-    /// # Panics
-    /// When the hub's address cannot be read.
-    #[must_use]
-    pub fn signed(&self, hub: &TestHub, key: &SigningKey, domain: &str, body: impl Into<Vec<u8>>) -> Request {
-        let body = body.into();
-        let url = must(Url::parse(&format!("http://{}/federation/v1/messages", hub.domain())));
-        let created_secs = now().unix_millis().div_euclid(1_000);
-        let nonce = format!("{:032x}", rand::random::<u128>());
-        let stamp = Stamp {
-            created_secs,
-            expires_secs: created_secs + 60,
-            nonce: &nonce,
-        };
-        let of_body = Body {
-            content_type: JSON,
-            bytes: &body,
-        };
-        let keyid = format!("{domain}#{}", key.public());
-        let signed = sign_request(key, &keyid, &Target::of_url("POST", &url), Some(of_body), stamp);
-        Request::new("POST", "/federation/v1/messages")
-            .field("content-type", JSON)
-            .field("content-digest", signed.content_digest.unwrap_or_default())
-            .field("signature-input", signed.signature_input)
-            .field("signature", signed.signature)
-            .body(body)
+        signed_push(hub, &self.key, self.domain.as_str(), body)
     }
 
     /// Hands in items and returns the answer.
     pub async fn hand_in(&self, hub: &TestHub, epoch: &str, items: &[Value]) -> Option<Answer> {
         try_ask(hub.url(), &self.push(hub, self.batch(epoch, items))).await
     }
+}
+
+/// A push of `body`, signed by any key in the name of any domain.
+///
+/// # Panics
+/// When the hub's address cannot be read.
+#[must_use]
+pub fn signed_push(hub: &TestHub, key: &SigningKey, domain: &str, body: impl Into<Vec<u8>>) -> Request {
+    let body = body.into();
+    let url = must(Url::parse(&format!(
+        "http://{}/federation/v1/messages",
+        hub.domain()
+    )));
+    let created_secs = now().unix_millis().div_euclid(1_000);
+    let nonce = format!("{:032x}", rand::random::<u128>());
+    let stamp = Stamp {
+        created_secs,
+        expires_secs: created_secs + 60,
+        nonce: &nonce,
+    };
+    let of_body = Body {
+        content_type: JSON,
+        bytes: &body,
+    };
+    let keyid = format!("{domain}#{}", key.public());
+    let signed = sign_request(key, &keyid, &Target::of_url("POST", &url), Some(of_body), stamp);
+    Request::new("POST", "/federation/v1/messages")
+        .field("content-type", JSON)
+        .field("content-digest", signed.content_digest.unwrap_or_default())
+        .field("signature-input", signed.signature_input)
+        .field("signature", signed.signature)
+        .body(body)
 }
 
 /// One item.
@@ -205,7 +208,11 @@ pub fn item(peer_seq: u64, envelope: &Envelope) -> Value {
 /// One item around anything.
 #[must_use]
 pub fn item_of(peer_seq: u64, envelope: Value) -> Value {
-    json!({ "peer_seq": peer_seq, "accepted_at": now().to_string(), "envelope": envelope })
+    let mut item = Map::new();
+    item.insert("peer_seq".to_owned(), peer_seq.into());
+    item.insert("accepted_at".to_owned(), now().to_string().into());
+    item.insert("envelope".to_owned(), envelope);
+    Value::Object(item)
 }
 
 fn document(domain: &Domain, key: &SigningKey, previous: Option<&SigningKey>, epoch: &str) -> Vec<u8> {

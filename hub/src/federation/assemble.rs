@@ -109,29 +109,20 @@ impl Federation {
             exchange: parts.exchange.clone(),
             store: parts.store.clone(),
             signer: signer.clone(),
-            bounces: Arc::new(AgentBounces(parts.agent)),
+            bounces: Arc::new(AgentBounces(parts.agent.clone())),
             clock: parts.clock.clone(),
         };
         let config = delivery_config(&settings.federation, parts.is_shared);
         let delivery = Delivery::new(config, seams, Box::new(UnwrapErr(SysRng)));
         parts.outgoing.wake(&delivery);
-        let inbound = Inbound::new(
-            InboundSettings {
-                policy: policy.clone(),
-                envelope_bytes_max: settings.relay.envelope_bytes_max,
-                verifications_max: VERIFICATIONS_MAX,
-            },
-            inbound::Seams {
-                documents: Arc::new(directory.clone()),
-                senders: Arc::new(identities.clone()),
-                store: parts.store.clone(),
-                local: Arc::new(OwnAgents::new(parts.relay)),
-                outbox,
-                statuses: Arc::new(KeptStatuses(parts.mailboxes)),
-                heard: Arc::new(Alive(Arc::downgrade(&delivery))),
-                clock: parts.clock.clone(),
-            },
-        );
+        let inbound_settings = InboundSettings {
+            policy: policy.clone(),
+            envelope_bytes_max: settings.relay.envelope_bytes_max,
+            verifications_max: VERIFICATIONS_MAX,
+        };
+        let heard = Alive(Arc::downgrade(&delivery));
+        let inbound_seams = inbound_seams(&parts, &directory, &identities, outbox, heard);
+        let inbound = Inbound::new(inbound_settings, inbound_seams);
         Arc::new(Self {
             store: parts.store,
             policy,
@@ -145,6 +136,25 @@ impl Federation {
             asked: reports::asked(),
             clock: parts.clock,
         })
+    }
+}
+
+fn inbound_seams(
+    parts: &Parts,
+    directory: &Arc<Directory>,
+    identities: &Arc<RemoteIdentities>,
+    outbox: Arc<StoredOutboxes>,
+    heard: Alive,
+) -> inbound::Seams {
+    inbound::Seams {
+        documents: Arc::new(directory.clone()),
+        senders: Arc::new(identities.clone()),
+        store: parts.store.clone(),
+        local: Arc::new(OwnAgents::new(parts.relay.clone())),
+        outbox,
+        statuses: Arc::new(KeptStatuses(parts.mailboxes.clone())),
+        heard: Arc::new(heard),
+        clock: parts.clock.clone(),
     }
 }
 

@@ -30,6 +30,7 @@ use crate::session::{Position, SessionId};
 mod batches;
 mod endpoints;
 mod federation;
+mod reception;
 mod refusals;
 mod store;
 mod storing;

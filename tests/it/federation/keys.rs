@@ -26,7 +26,11 @@ async fn a_key_that_nobody_vouches_for_freezes_the_peer_until_the_operator_decid
             .hand_in(&hub, "e1", &[item(2, &alice.envelope(&bob))])
             .await
             .expect("an answer");
-        assert!(matches!(answer.status, 401 | 403 | 409 | 429), "{}", answer.text());
+        assert!(
+            matches!(answer.status, 401 | 403 | 409 | 429),
+            "{}",
+            answer.text()
+        );
         !operate(&hub, Request::get(path.clone())).await.json()["frozen"].is_null()
     })
     .await;
@@ -56,7 +60,12 @@ async fn a_key_that_nobody_vouches_for_freezes_the_peer_until_the_operator_decid
     })
     .await;
     until("what waited goes out", || async { !peer.items().is_empty() }).await;
-    let audit = operate(&hub, Request::get("/admin/audit/peers")).await.json();
+    says_what_was_decided(&hub).await;
+}
+
+/// The audit log has the key that was pinned, the freeze and the operator's word.
+async fn says_what_was_decided(hub: &TestHub) {
+    let audit = operate(hub, Request::get("/admin/audit/peers")).await.json();
     let actions: Vec<&str> = audit["items"]
         .as_array()
         .into_iter()

@@ -1,3 +1,5 @@
+//! The breaker opens, probes and closes as spec §8 says.
+
 use super::*;
 
 fn at(secs: u64) -> Timestamp {

@@ -117,7 +117,7 @@ async fn refusals_are_told_apart() {
     let hub = TestHub::new();
     for (id, status, code) in [
         ("nobody%23hub.example", 404, "not_found"),
-        ("alice%23elsewhere.example", 404, "not_found"),
+        ("alice%23elsewhere.example", 502, "peer_failed"),
         ("did%3Aaip%3A5f2a9c0de1b34477", 404, "did_foreign"),
         ("did%3Aweb%3Aexample.org", 400, "did_method_unsupported"),
         ("a..b%23hub.example", 400, "name_invalid"),

@@ -2,6 +2,7 @@
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use aip_federation::peers::PeerChange;
+use aip_protocol::multikey::VerifyingKey;
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -34,7 +35,7 @@ pub async fn repin(
         .store
         .change(&domain, PeerChange::Repinned, now)
         .await?;
-    let forgotten: Vec<&str> = before.pinned.iter().map(|key| key.as_str()).collect();
+    let forgotten: Vec<&str> = before.pinned.iter().map(VerifyingKey::as_str).collect();
     let shown = before.frozen.map(|frozen| frozen.kid).unwrap_or_default();
     let detail = format!("forgotten: {}; shown: {shown}", forgotten.join(" "));
     federation.decided(&domain, "repin", &detail, now).await?;
