@@ -21,7 +21,11 @@ fn admin_speaks_to_the_running_hub() {
     let words = bad(&["admin", "list", "--data", &data]);
     assert!(words.contains("no hub runs"), "{words}");
     let _hub = Hub::start(&data);
-    assert_eq!(good(&["admin", "list", "--data", &data]), "");
+    let agents = good(&["admin", "list", "--data", &data]);
+    assert!(
+        agents.lines().count() == 1 && agents.ends_with("  hub\n"),
+        "the hub's own agent alone: {agents}"
+    );
     let code = good(&[
         "admin", "invite", "create", "--uses", "3", "--note", "for bob", "--data", &data,
     ]);

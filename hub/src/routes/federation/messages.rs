@@ -15,6 +15,7 @@ use crate::extract::{BodyLimit, JSON, Query, read_typed};
     post,
     path = "/federation/v1/messages",
     tag = "federation",
+    operation_id = "federation_messages",
     summary = "Hand in mail of another hub",
     description = "Up to 64 items or 1 MiB: `{\"aip\":\"1\",\"domain\",\"epoch\",\"items\":[{\"peer_seq\",\"accepted_at\",\"envelope\"}]}`, signed by \
                    the sending hub (RFC 9421, ed25519, tag `aip-fed-1`). The answer has one result for each item, in order: \

@@ -13,6 +13,7 @@ use crate::error::ApiError;
     get,
     path = "/federation/v1/outbox",
     tag = "federation",
+    operation_id = "federation_outbox",
     summary = "Fetch the mail that waits for the hub that asks",
     description = "Signed like a push, without a body. Nothing leaves the outbox by being read here.",
     params(

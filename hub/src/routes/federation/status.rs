@@ -13,6 +13,7 @@ use crate::error::ApiError;
     get,
     path = "/federation/v1/status",
     tag = "federation",
+    operation_id = "federation_status",
     summary = "What became of a message, for the hub that handed it in",
     description = "Signed like a backfill. For messages of the caller's own agents only, for 14 days.",
     params(
