@@ -15,6 +15,7 @@ mod targets;
 
 pub(crate) use egress::answering;
 
+use aip_tests::peer::plausible_fields;
 use aip_tests::raw::{Answer, Request, ask};
 use aip_tests::{HubOptions, TestAgent, TestHub};
 use serde_json::Value;
@@ -31,6 +32,8 @@ struct Door {
     key: Option<String>,
     /// Whether it takes a body.
     body: bool,
+    /// What a request needs beside, so that its body is looked at.
+    fields: Vec<(&'static str, String)>,
 }
 
 /// The media type of JSON, one value a line.
@@ -45,6 +48,8 @@ impl Door {
     /// The same to another path of its kind.
     fn request_to(&self, target: &str) -> Request {
         let request = Request::new(&self.method, target);
+        let fields = self.fields.iter().cloned();
+        let request = fields.fold(request, |request, (name, value)| request.field(name, value));
         match &self.key {
             Some(key) => request.bearer(key),
             None => request,
@@ -137,6 +142,11 @@ impl House {
                     template: template.clone(),
                     key: self.key(operation.get("security")),
                     body: operation.get("requestBody").is_some(),
+                    fields: if template == "/federation/v1/messages" {
+                        plausible_fields(&self.hub)
+                    } else {
+                        Vec::new()
+                    },
                 });
             }
         }

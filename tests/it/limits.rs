@@ -223,6 +223,40 @@ const TABLE: &[(&str, Exceeded)] = &[
         "search.listings_per_agent_max",
         By("an_agent_has_so_many_listings_and_they_are_listed"),
     ),
+    (
+        "federation.allowed",
+        By("an_allowlist_lets_those_in_that_it_names"),
+    ),
+    (
+        "federation.blocked",
+        By("a_blocked_peer_hands_nothing_in_and_gets_nothing"),
+    ),
+    (
+        "federation.static_peers",
+        Not("no limit: where peers are, instead of asking their domain"),
+    ),
+    (
+        "federation.peer_items_per_sec",
+        By("a_peer_hands_in_no_more_than_it_may"),
+    ),
+    ("federation.peer_bytes_per_sec", By("bytes_are_paid_for_too")),
+    (
+        "federation.queue_messages_max",
+        By("an_outbox_holds_no_more_than_it_may"),
+    ),
+    ("federation.queue_bytes_max", By("a_full_outbox_says_so")),
+    (
+        "federation.queue_messages_per_sender_max",
+        By("an_outbox_holds_no_more_than_it_may"),
+    ),
+    (
+        "federation.push_timeout_secs",
+        By("whatever_a_peer_answers_mail_waits_until_it_is_kind"),
+    ),
+    (
+        "federation.requests_max",
+        By("a_thousand_peers_that_hang_hold_up_nobody"),
+    ),
     ("search.ingest_rows_max", By("a_request_has_its_bounds")),
     ("search.ingest_bytes_max", By("a_request_has_its_bounds")),
 ];

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use aip_protocol::discovery::{HubDocumentDraft, HubKey};
 use aip_protocol::envelope::Envelope;
-use aip_protocol::http_signature::{Body, Stamp, Target, sign_request};
+use aip_protocol::http_signature::{Body, SignedHeaders, Stamp, Target, sign_request};
 use aip_protocol::identity::Operation;
 use aip_protocol::json::Object;
 use aip_protocol::multikey::SigningKey;
@@ -173,10 +173,17 @@ impl TestPeer {
 #[must_use]
 pub fn signed_push(hub: &TestHub, key: &SigningKey, domain: &str, body: impl Into<Vec<u8>>) -> Request {
     let body = body.into();
-    let url = must(Url::parse(&format!(
-        "http://{}/federation/v1/messages",
-        hub.domain()
-    )));
+    let signed = signature(hub, key, domain, &body);
+    Request::new("POST", "/federation/v1/messages")
+        .field("content-type", JSON)
+        .field("content-digest", signed.content_digest.unwrap_or_default())
+        .field("signature-input", signed.signature_input)
+        .field("signature", signed.signature)
+        .body(body)
+}
+
+fn signature(hub: &TestHub, key: &SigningKey, domain: &str, body: &[u8]) -> SignedHeaders {
+    let url = format!("http://{}/federation/v1/messages", hub.domain());
     let created_secs = now().unix_millis().div_euclid(1_000);
     let nonce = format!("{:032x}", rand::random::<u128>());
     let stamp = Stamp {
@@ -184,18 +191,29 @@ pub fn signed_push(hub: &TestHub, key: &SigningKey, domain: &str, body: impl Int
         expires_secs: created_secs + 60,
         nonce: &nonce,
     };
-    let of_body = Body {
+    let body = Body {
         content_type: JSON,
-        bytes: &body,
+        bytes: body,
     };
     let keyid = format!("{domain}#{}", key.public());
-    let signed = sign_request(key, &keyid, &Target::of_url("POST", &url), Some(of_body), stamp);
-    Request::new("POST", "/federation/v1/messages")
-        .field("content-type", JSON)
-        .field("content-digest", signed.content_digest.unwrap_or_default())
-        .field("signature-input", signed.signature_input)
-        .field("signature", signed.signature)
-        .body(body)
+    let target = Target::of_url("POST", &must(Url::parse(&url)));
+    sign_request(key, &keyid, &target, Some(body), stamp)
+}
+
+/// The header fields of a push that has the form of a signed one, in the name of the hub itself: it is let in as far as the body,
+/// and no further.
+///
+/// # Panics
+/// When the hub's address cannot be read.
+#[must_use]
+pub fn plausible_fields(hub: &TestHub) -> Vec<(&'static str, String)> {
+    let key = SigningKey::from_seed([9; 32]);
+    let signed = signature(hub, &key, &hub.domain(), b"");
+    vec![
+        ("content-digest", signed.content_digest.unwrap_or_default()),
+        ("signature-input", signed.signature_input),
+        ("signature", signed.signature),
+    ]
 }
 
 /// One item.

@@ -93,7 +93,7 @@ pub(super) fn check_size(body_bytes: Option<u64>) -> Result<(), Refusal> {
         return Ok(());
     }
     let detail = format!("A push is at most {bytes_max} bytes.");
-    Err(Refusal::new(ErrorCode::BodyTooLarge, detail).with("limit", bytes_max))
+    Err(Refusal::new(ErrorCode::BodyTooLarge, detail).with("limit_bytes", bytes_max))
 }
 
 /// The signature fields, as far as they can be judged without a key, and the domain that they name.

@@ -1,3 +1,5 @@
+//! Who may, and how much.
+
 use std::time::Duration;
 
 use aip_protocol::time::Timestamp;

@@ -1,3 +1,5 @@
+//! Who is next, and for whom a place is kept.
+
 use std::time::Duration;
 
 use super::*;

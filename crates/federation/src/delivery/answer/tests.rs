@@ -1,3 +1,5 @@
+//! Answers of peers, good, bad and odd.
+
 use bytes::Bytes;
 
 use super::*;

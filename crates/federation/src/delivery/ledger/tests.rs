@@ -1,3 +1,5 @@
+//! Which messages may go out beside which.
+
 use std::time::Duration;
 
 use bytes::Bytes;

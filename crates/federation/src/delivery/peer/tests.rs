@@ -1,3 +1,5 @@
+//! What is known of one peer, as attempts succeed and fail.
+
 use std::time::Duration;
 
 use super::super::answer::{Failure, FailureKind};

@@ -1,3 +1,5 @@
+//! Bodies of pushes, in every shape.
+
 use super::*;
 
 fn push(body: &str) -> Result<Push, ErrorCode> {
