@@ -64,6 +64,20 @@ struct State {
     rng: Box<dyn Rng + Send>,
 }
 
+impl State {
+    /// Forgets a peer that fails and has nothing on its way: strangers can have us know many of those, and its mail is found
+    /// again by a look through all outboxes. `false`: there is none.
+    fn make_room(&mut self) -> bool {
+        let resting = self.peers.iter().find(|(_, peer)| peer.is_failing_at_rest());
+        let Some(domain) = resting.map(|(domain, _)| Arc::clone(domain)) else {
+            return false;
+        };
+        self.schedule.unset(&domain);
+        self.peers.remove(&domain);
+        true
+    }
+}
+
 impl fmt::Debug for Delivery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Delivery")
@@ -90,15 +104,18 @@ impl Delivery {
     }
 
     /// New mail for a peer is in its outbox. Cheap: called for every message. Above
-    /// [`HOT_PEERS_MAX`] peers it does nothing, and the next look through all outboxes finds the mail.
+    /// [`HOT_PEERS_MAX`] peers one that fails makes room, and where none does, a later look through all outboxes finds the mail.
     pub fn wake(&self, domain: &Domain) {
         let now = self.now();
         let mut state = self.lock();
-        let known = match state.peers.get_key_value(domain) {
-            Some((known, _)) => Arc::clone(known),
-            None if state.peers.len() >= HOT_PEERS_MAX => return,
-            None => Arc::new(domain.clone()),
-        };
+        let known = state
+            .peers
+            .get_key_value(domain)
+            .map(|(known, _)| Arc::clone(known));
+        if known.is_none() && state.peers.len() >= HOT_PEERS_MAX && !state.make_room() {
+            return;
+        }
+        let known = known.unwrap_or_else(|| Arc::new(domain.clone()));
         let peer = state
             .peers
             .entry(Arc::clone(&known))

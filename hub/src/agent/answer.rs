@@ -68,7 +68,10 @@ async fn respond(app: &App, envelope: &Envelope, plaintext: &[u8]) -> Result<sea
     let sender = MailboxId::of(&envelope.from);
     app.agent.requests.take(sender.as_bytes()).map_err(too_fast)?;
     match envelope.kind.as_str() {
-        search::REQUEST => search::respond(app, plaintext).await,
+        search::REQUEST => {
+            may_search(app, envelope).await?;
+            search::respond(app, plaintext).await
+        }
         kind => {
             let detail = format!(
                 "The hub's own agent does not answer {kind:?}. It answers {:?}.",
@@ -77,6 +80,20 @@ async fn respond(app: &App, envelope: &Envelope, plaintext: &[u8]) -> Result<sea
             Err(Refusal::new(ErrorCode::TypeUnsupported, detail).into())
         }
     }
+}
+
+/// A peer that is limited to mail does not get the catalog by mail.
+async fn may_search(app: &App, envelope: &Envelope) -> Result<(), ApiError> {
+    let domain = envelope.from.domain();
+    let Some(federation) = app.federation.as_ref().filter(|_| domain != app.domain) else {
+        return Ok(());
+    };
+    let record = federation.store.peer(&domain).await?;
+    if federation.policy.permits(&domain, record.as_ref()).catalog {
+        return Ok(());
+    }
+    let detail = "The catalog of this hub is not open to agents of yours; ask its operator.";
+    Err(ApiError::refused(ErrorCode::PeerBlocked, detail))
 }
 
 fn too_fast(wait_secs: u64) -> ApiError {

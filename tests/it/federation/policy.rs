@@ -1,5 +1,9 @@
 //! Whom a hub has to do with, and how much of it.
 
+use aip_client::protocol::error::ErrorCode;
+use aip_client::protocol::name::Domain;
+use aip_client::search::Query;
+use aip_tests::clients::agent;
 use aip_tests::peer::{Mood, item};
 use aip_tests::{HubOptions, TestAgent, TestHub, TestPeer};
 use serde_json::Value;
@@ -43,6 +47,27 @@ async fn an_allowlist_lets_those_in_that_it_names() {
     }
     // Its own agents need not be named.
     super::local_mail_passes(&hub, &alice, &bob).await;
+}
+
+/// A hub of another domain is searched by message; one that is limited to mail gets no catalog that way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_limited_peer_gets_no_catalog_by_mail() {
+    let home = TestHub::start();
+    let alice = agent(&home, "alice").await.expect("an agent");
+    for (policy, is_open) in [("open", true), ("limited", false)] {
+        let asked = hub(&format!("policy = \"{policy}\""));
+        let domain = Domain::parse(&asked.domain()).expect("a domain");
+        let answer = alice
+            .search_by_message(&Query::text("tea"), Some(&domain), super::DEADLINE)
+            .await;
+        match answer {
+            Ok(found) => assert!(is_open, "a limited peer got {found:?}"),
+            Err(error) => assert!(
+                !is_open && error.is_code(ErrorCode::PeerBlocked),
+                "{policy}: {error}"
+            ),
+        }
+    }
 }
 
 #[tokio::test]

@@ -49,8 +49,13 @@ impl Delivery {
             let items = self.read(turn, &errand).await?;
             let sorted = turn.with(|peer, now, _| sort(peer, &errand, items, now));
             let Sorted { go, ended, is_empty } = sorted.unwrap_or_default();
-            if !ended.is_empty() {
-                self.end(turn, &ended).await?;
+            if !ended.is_empty()
+                && let Err(failure) = self.end(turn, &ended).await
+            {
+                // What was to go beside it goes another time.
+                let seqs: Vec<u64> = go.iter().map(|item| item.peer_seq).collect();
+                turn.with(|peer, _, _| peer.ledger.back(&seqs));
+                return Err(failure);
             }
             if !go.is_empty() {
                 return Ok(Found::Batch(go));

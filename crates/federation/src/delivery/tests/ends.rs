@@ -56,6 +56,26 @@ async fn a_message_that_was_never_tried_in_five_days_was_too_long_on_its_way() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn mail_beside_one_that_cannot_be_ended_just_now_is_not_stranded() {
+    let world = World::new();
+    world.put("alice", "bob", BETA);
+    sleep(DAY * 5 + HOUR).await;
+    world.put("alice", "carol", BETA);
+    world.put("alice", "bob", BETA);
+    world.told.fails.store(true, Ordering::SeqCst);
+    let delivery = world.delivery("here");
+    let _running = Running::start(&delivery);
+    delivery.wake(&domain(BETA));
+    sleep(Duration::from_secs(1)).await;
+    world.told.fails.store(false, Ordering::SeqCst);
+    world.drained(BETA, HOUR).await;
+    world.hub(BETA, |hub| {
+        hub.stored.sort_unstable();
+        assert_eq!(hub.stored, [2, 3]);
+    });
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_the_peer_wanted_again_until_the_end_dies_of_that() {
     let world = World::new();
     let full = r#"{"results":[{"peer_seq":1,"status":"retry","code":"mailbox_full","retry_after_s":600}]}"#;
