@@ -8,7 +8,7 @@
 //! - Order: a message goes out when no earlier one of the same sender to the same recipient is on its way in another batch
 //!   or waits for a retry. Different pairs overtake each other.
 //! - A batch that brought no answer, or none that can be read, goes out again: the receiving hub knows each `peer_seq`.
-//! - A peer that fails is asked less and less often ([`backoff`](DeliveryConfig::backoff), [`breaker`]), and never at the
+//! - A peer that fails is asked less and less often ([`backoff`](DeliveryConfig::backoff), [`breaker`](crate::breaker)), and never at the
 //!   cost of those that answer: see [`schedule`](crate::schedule).
 //! - Several processes of one hub: who holds the peer's lease sends. A lease that ends early harms nothing, since no message
 //!   is sent before the answer to an earlier one of its pair came to the same process, or it is sent with it.
