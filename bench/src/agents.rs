@@ -171,6 +171,18 @@ impl Crowd {
             .collect()
     }
 
+    /// `count` envelopes to agents of another crowd, each agent in turn.
+    pub(crate) fn envelopes_between(&mut self, others: &Self, count: usize) -> Vec<Vec<u8>> {
+        let at = now();
+        (0..count)
+            .filter_map(|n| {
+                let from = self.agents.get(n % self.agents.len())?;
+                let to = others.agents.get(n % others.agents.len())?;
+                Some(from.envelope(to, at, &mut self.rng))
+            })
+            .collect()
+    }
+
     /// `count` envelopes from the first agent to the last.
     pub(crate) fn envelopes_to_last(&mut self, count: usize) -> Vec<Vec<u8>> {
         self.envelopes_to(self.agents.len().saturating_sub(1), count)

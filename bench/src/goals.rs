@@ -6,6 +6,7 @@ mod idle;
 mod names;
 mod nats;
 mod nostr;
+mod peers;
 mod postgres;
 mod reads;
 mod reconnect;
@@ -114,6 +115,16 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     }
     if options.wants(&["P16"]) {
         report(nostr::measure(options).await?);
+    }
+    if options.wants(&[
+        "peers-0",
+        "peers-50",
+        "peers-300",
+        "peers-heal",
+        "peers-dead",
+        "peers-idle",
+    ]) {
+        report(peers::measure(options).await?);
     }
     if options.wants(&["idle"]) {
         report(idle::measure(options).await?);

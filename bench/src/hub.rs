@@ -163,16 +163,34 @@ impl Hub {
 
     /// What it counts, as Prometheus reads it; `folder` is the one that the hub was started on.
     pub(crate) async fn metrics(&self, folder: &Path) -> anyhow::Result<String> {
-        let url = std::fs::read_to_string(folder.join("data").join("operator.url"))?;
-        let port = url
-            .trim()
-            .trim_end_matches('/')
-            .rsplit(':')
-            .next()
-            .unwrap_or_default();
-        let mut operator = Connection::open(port.parse().context("the operator's port")?).await?;
+        let mut operator = operator(folder).await?;
         Ok(String::from_utf8(operator.call(&load::get("/metrics")).await?)?)
     }
+
+    /// Decides about a peer as its operator; `folder` is the one that the hub was started on.
+    pub(crate) async fn decide(&self, folder: &Path, peer: &str, stance: &str) -> anyhow::Result<()> {
+        let token = std::fs::read_to_string(folder.join("data").join("operator.token"))?;
+        let body = format!("{{\"stance\":\"{stance}\"}}");
+        let request = format!(
+            "PUT /admin/peers/{peer}/stance HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            token.trim(),
+            body.len()
+        );
+        operator(folder).await?.call(request.as_bytes()).await.map(drop)
+    }
+}
+
+/// A connection to the operator's listener of the hub that was started on `folder`.
+async fn operator(folder: &Path) -> anyhow::Result<Connection> {
+    let url = std::fs::read_to_string(folder.join("data").join("operator.url"))?;
+    let port = url
+        .trim()
+        .trim_end_matches('/')
+        .rsplit(':')
+        .next()
+        .unwrap_or_default();
+    Connection::open(port.parse().context("the operator's port")?).await
 }
 
 /// What a straw man stores in.

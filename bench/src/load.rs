@@ -227,6 +227,8 @@ impl Connection {
                         .strip_prefix("content-length:")
                         .map(|v| v.trim().to_owned())
                 })
+                // No content has no length.
+                .or_else(|| head.starts_with("HTTP/1.1 204").then(|| "0".to_owned()))
                 .context("an answer without Content-Length")?
                 .parse()?;
             let good = head.starts_with("HTTP/1.1 20");
