@@ -44,7 +44,8 @@ impl NatsCluster {
         with_fresh_ports(|| {
             let mut cluster = Self::prepare(servers, options)?;
             cluster.nodes.iter_mut().for_each(Node::begin);
-            cluster.nodes.iter_mut().try_for_each(Node::await_healthy)?;
+            let healthy = cluster.nodes.iter_mut().try_for_each(Node::await_healthy);
+            healthy.map_err(|failure| cluster.with_all_logs(failure))?;
             match poll(ELECTED_WITHIN, || cluster.is_complete().then_some(())) {
                 Some(()) => Ok(cluster),
                 None => Err(cluster.failure("it has no leader with which all keep pace")),
@@ -62,6 +63,15 @@ impl NatsCluster {
             nodes: nodes.collect::<Result<_, _>>()?,
             paused: vec![false; servers],
         })
+    }
+
+    /// One server may wait for another that could not start, and only that one's log says why.
+    fn with_all_logs(&self, failure: StartFailure) -> StartFailure {
+        let logs: Vec<String> = self.nodes.iter().map(|node| node.server.log()).collect();
+        StartFailure {
+            log: logs.join("\n"),
+            ..failure
+        }
     }
 
     fn failure(&self, reason: &str) -> StartFailure {

@@ -71,6 +71,8 @@ impl Node {
             );
         }
         if let Some(Routes { own, all }) = routes {
+            // A name of its own, so that a server of another cluster that got a port first is no member of this one.
+            let named = all.iter().min().copied().unwrap_or_default();
             let all: Vec<_> = all
                 .iter()
                 .map(|port| format!("\"nats://{}\"", loopback(*port)))
@@ -79,7 +81,7 @@ impl Node {
             // Clients get to know only the servers that they are told, so that a proxy stays in their way.
             let _written = writeln!(
                 text,
-                "cluster {{ name: aip, listen: \"{own}\", no_advertise: true, routes: [{all}] }}"
+                "cluster {{ name: aip-{named}, listen: \"{own}\", no_advertise: true, routes: [{all}] }}"
             );
         }
         text + &options.config
