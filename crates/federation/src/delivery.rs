@@ -65,11 +65,11 @@ struct State {
 }
 
 impl State {
-    /// Forgets a peer that fails and has nothing on its way: strangers can have us know many of those, and its mail is found
-    /// again by a look through all outboxes. `false`: there is none.
+    /// Forgets the failing peer that would be asked last: strangers can have us know many of those, and its mail is found
+    /// again by a look through all outboxes. One with something on its way has no next attempt, so it is not forgotten.
+    /// `false`: there is none.
     fn make_room(&mut self) -> bool {
-        let resting = self.peers.iter().find(|(_, peer)| peer.is_failing_at_rest());
-        let Some(domain) = resting.map(|(domain, _)| Arc::clone(domain)) else {
+        let Some(domain) = self.schedule.last_failing().cloned() else {
             return false;
         };
         self.schedule.unset(&domain);

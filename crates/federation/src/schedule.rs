@@ -97,6 +97,11 @@ impl<K: Clone + Ord + Hash> Schedule<K> {
         self.places.get(key).map(|(at, _)| *at)
     }
 
+    /// Of those that failed, the one that is asked last.
+    pub fn last_failing(&self) -> Option<&K> {
+        self.failing.last().map(|(_, key)| key)
+    }
+
     /// Takes the next one that is due, with a slot for its request; `None` when nobody is due, or no slot is free for those
     /// who are.
     pub fn take(&mut self, now: Timestamp) -> Option<(K, Slot)> {

@@ -154,11 +154,6 @@ impl Peer {
         }
     }
 
-    /// Whether it failed last time, and nothing of it is on its way.
-    pub(super) fn is_failing_at_rest(&self) -> bool {
-        self.breaker.failures() > 0 && !self.gathering && self.pushing == 0 && self.ledger.away() == 0
-    }
-
     /// Batches on their way.
     pub(super) fn pushing(&self) -> usize {
         self.pushing

@@ -1,11 +1,14 @@
 //! Many peers at once: who answers waits for nobody, and who does not costs little.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::sleep;
 
+use super::super::Delivery;
+use super::super::answer::{Failure, FailureKind};
 use super::world::{Act, Running, World, domain};
-use crate::limits::{PROBE_BYTES_MAX, VIEWS_MAX};
+use crate::limits::{HOT_PEERS_MAX, PROBE_BYTES_MAX, VIEWS_MAX};
 use crate::outbox::Fate;
 use crate::peers::{PeerChange, PeerStore as _};
 
@@ -81,6 +84,47 @@ async fn dead_peers_are_asked_once_in_a_long_while_and_hold_little() {
     assert_eq!(state.peers.len(), DEAD);
     assert!(waiting <= 64 * DEAD, "no more than one batch each: {waiting}");
     assert!(away <= 64);
+}
+
+/// An attempt at a peer failed, and it wants to be asked again after so long.
+fn fail(delivery: &Delivery, peer: &str, kind: FailureKind, after: Duration) {
+    let now = delivery.now();
+    let mut state = delivery.lock();
+    let known = Arc::clone(state.peers.get_key_value(&domain(peer)).unwrap().0);
+    let failure = Failure {
+        retry_after: Some(after),
+        ..Failure::new(kind, "peer_failed", "HTTP 429")
+    };
+    let peer = state.peers.get_mut(&known).unwrap();
+    peer.failed(&failure, 1, 0, now, 0);
+    delivery.plan(&mut state, &known, now);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_failing_peer_that_is_asked_last_makes_room() {
+    let world = World::new();
+    let delivery = world.delivery("here");
+    for number in 0..HOT_PEERS_MAX {
+        delivery.wake(&domain(&dead(number)));
+    }
+    let is_known = |peer: &str| delivery.lock().peers.contains_key(&domain(peer));
+    delivery.wake(&domain(BETA));
+    assert!(!is_known(BETA), "nobody failed");
+    let busy = domain(&dead(6));
+    delivery.lock().peers.get_mut(&busy).unwrap().push_begins();
+    fail(&delivery, &dead(6), FailureKind::Away, Duration::from_hours(1));
+    // None of the last two opens a breaker.
+    fail(&delivery, &dead(7), FailureKind::Away, Duration::from_secs(10));
+    fail(&delivery, &dead(8), FailureKind::Policy, Duration::from_mins(40));
+    fail(&delivery, &dead(9), FailureKind::Busy, Duration::from_mins(20));
+    for (newcomer, gone) in [("one.example", 8), ("two.example", 9), ("six.example", 7)] {
+        delivery.wake(&domain(newcomer));
+        assert!(is_known(newcomer) && !is_known(&dead(gone)), "{newcomer}");
+        assert_eq!(delivery.stats().peers, HOT_PEERS_MAX);
+    }
+    delivery.wake(&domain(BETA));
+    assert!(!is_known(BETA), "who has something on its way stays");
+    assert!(is_known(&dead(6)));
 }
 
 #[tokio::test(start_paused = true)]
