@@ -38,7 +38,7 @@ struct Sorted {
 
 impl Delivery {
     /// Looks for messages that may go now, and ends on the way those that are too old.
-    pub(super) async fn gather(&self, turn: &Turn) -> Result<Found, Failure> {
+    pub(super) async fn gather(&self, turn: &mut Turn) -> Result<Found, Failure> {
         if !self.hold_lease(turn).await? {
             return Ok(Found::NotOurs);
         }
@@ -49,13 +49,10 @@ impl Delivery {
             let items = self.read(turn, &errand).await?;
             let sorted = turn.with(|peer, now, _| sort(peer, &errand, items, now));
             let Sorted { go, ended, is_empty } = sorted.unwrap_or_default();
-            if !ended.is_empty()
-                && let Err(failure) = self.end(turn, &ended).await
-            {
-                // What was to go beside it goes another time.
-                let seqs: Vec<u64> = go.iter().map(|item| item.peer_seq).collect();
-                turn.with(|peer, _, _| peer.ledger.back(&seqs));
-                return Err(failure);
+            let over = ended.iter().map(|(sent, _)| sent.seq);
+            turn.taken = go.iter().map(|item| item.peer_seq).chain(over).collect();
+            if !ended.is_empty() {
+                self.end(turn, &ended).await?;
             }
             if !go.is_empty() {
                 return Ok(Found::Batch(go));
@@ -70,11 +67,7 @@ impl Delivery {
     /// Takes out what is too old.
     async fn end(&self, turn: &Turn, ended: &[(Sent, Fate)]) -> Result<(), Failure> {
         let settled = self.settle(&turn.domain, ended).await;
-        turn.with(|peer, _, _| {
-            let seqs: Vec<u64> = ended.iter().map(|(sent, _)| sent.seq).collect();
-            peer.ledger.left(settled.left);
-            peer.ledger.back(&seqs);
-        });
+        turn.with(|peer, _, _| peer.ledger.left(settled.left));
         settled.failure.map_or(Ok(()), Err)
     }
 

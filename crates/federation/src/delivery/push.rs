@@ -33,7 +33,7 @@ impl Delivery {
     /// One attempt, from the look at the outbox to the last word about what was sent.
     pub(super) async fn attempt(self: Arc<Self>, domain: Arc<Domain>, slot: Slot) {
         let mut turn = Turn::new(Arc::clone(&self), domain, slot);
-        match self.gather(&turn).await {
+        match self.gather(&mut turn).await {
             Ok(Found::Batch(items)) => self.push(&mut turn, items).await,
             Ok(Found::NotOurs) => {
                 turn.ended(Peer::not_ours);

@@ -16,6 +16,8 @@ use crate::schedule::Slot;
 pub(super) struct Turn {
     pub(super) delivery: Arc<Delivery>,
     pub(super) domain: Arc<Domain>,
+    /// The messages that it has taken from the ledger: those that are still on their way at its end go back.
+    pub(super) taken: Vec<u64>,
     slot: Option<Slot>,
     stage: Stage,
 }
@@ -25,9 +27,8 @@ pub(super) struct Turn {
 enum Stage {
     /// Looking for what to send.
     Gathering,
-    /// A batch is on its way: these messages, since this round.
+    /// A batch is on its way, since this round.
     Pushing {
-        seqs: Vec<u64>,
         round: u64,
     },
     Over,
@@ -38,6 +39,7 @@ impl Turn {
         Self {
             delivery,
             domain,
+            taken: Vec::new(),
             slot: Some(slot),
             stage: Stage::Gathering,
         }
@@ -62,7 +64,8 @@ impl Turn {
             return;
         };
         let round = peer.push_begins();
-        self.stage = Stage::Pushing { seqs, round };
+        self.taken = seqs;
+        self.stage = Stage::Pushing { round };
         if let Some(slot) = &mut self.slot {
             state.schedule.shrink(slot, bytes);
         }
@@ -73,35 +76,26 @@ impl Turn {
     pub(super) fn failed(&mut self, failure: &Failure) {
         let domain = &self.domain;
         tracing::debug!(peer = %domain, code = %failure.code, detail = %failure.detail, "A peer was not reached");
-        let stage = std::mem::replace(&mut self.stage, Stage::Over);
-        self.with(|peer, now, chance| match stage {
-            Stage::Gathering => {
-                peer.gathered_nothing();
-                peer.failed(failure, 0, u64::MAX, now, chance);
-            }
-            Stage::Pushing { seqs, round } => {
-                peer.push_ended();
-                peer.ledger.back(&seqs);
-                peer.failed(failure, seqs.len(), round, now, chance);
-            }
-            Stage::Over => {}
-        });
+        let (items, round) = match self.stage {
+            Stage::Pushing { round } => (self.taken.len(), round),
+            Stage::Gathering | Stage::Over => (0, u64::MAX),
+        };
+        self.ended(|peer, now, chance| peer.failed(failure, items, round, now, chance));
     }
 
     /// The attempt is over; `change` says what it brought.
     pub(super) fn ended<R>(&mut self, change: impl FnOnce(&mut Peer, Timestamp, u32) -> R) -> Option<R> {
         let stage = std::mem::replace(&mut self.stage, Stage::Over);
+        let taken = std::mem::take(&mut self.taken);
         self.with(|peer, now, chance| {
             let brought = change(peer, now, chance);
             match stage {
                 Stage::Gathering => peer.gathered_nothing(),
-                Stage::Pushing { seqs, .. } => {
-                    peer.push_ended();
-                    // What the change has settled or deferred is not away any more.
-                    peer.ledger.back(&seqs);
-                }
+                Stage::Pushing { .. } => peer.push_ended(),
                 Stage::Over => {}
             }
+            // What the change has settled or deferred is not away any more.
+            peer.ledger.back(&taken);
             brought
         })
     }

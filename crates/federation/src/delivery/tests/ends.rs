@@ -76,6 +76,21 @@ async fn mail_beside_one_that_cannot_be_ended_just_now_is_not_stranded() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn mail_of_an_attempt_that_broke_down_is_not_stranded() {
+    let world = World::new();
+    world.put("alice", "bob", BETA);
+    sleep(DAY * 5 + HOUR).await;
+    world.put("alice", "carol", BETA);
+    world.told.panics.store(true, Ordering::SeqCst);
+    let delivery = world.delivery("here");
+    let _running = Running::start(&delivery);
+    delivery.wake(&domain(BETA));
+    world.drained(BETA, HOUR).await;
+    assert!(!world.told.panics.load(Ordering::SeqCst), "it broke down once");
+    world.hub(BETA, |hub| assert_eq!(hub.stored, [2]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_the_peer_wanted_again_until_the_end_dies_of_that() {
     let world = World::new();
     let full = r#"{"results":[{"peer_seq":1,"status":"retry","code":"mailbox_full","retry_after_s":600}]}"#;

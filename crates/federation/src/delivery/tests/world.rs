@@ -196,11 +196,14 @@ impl PeerDirectory for Whereabouts {
 pub(super) struct Told {
     pub(super) bounces: Mutex<Vec<Bounce>>,
     pub(super) fails: AtomicBool,
+    /// The next call breaks down.
+    pub(super) panics: AtomicBool,
 }
 
 #[async_trait]
 impl Bounces for Told {
     async fn bounce(&self, bounce: Bounce) -> Result<(), BounceError> {
+        assert!(!self.panics.swap(false, Ordering::SeqCst), "the test says so");
         if self.fails.load(Ordering::SeqCst) {
             return Err(BounceError("the test told it to fail".into()));
         }
