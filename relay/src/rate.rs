@@ -57,6 +57,15 @@ impl SenderRates {
     /// Full buckets for everyone.
     pub fn new(rate: Rate, clock: Arc<dyn Clock>) -> Self {
         let quota = Quota::per_second(rate.messages_per_sec).allow_burst(rate.burst_messages);
+        Self::of(quota, clock)
+    }
+
+    /// Full buckets for what a sender may do so many times an hour, and as many at once after a pause.
+    pub fn per_hour(times: NonZeroU32, clock: Arc<dyn Clock>) -> Self {
+        Self::of(Quota::per_hour(times), clock)
+    }
+
+    fn of(quota: Quota, clock: Arc<dyn Clock>) -> Self {
         let clock = Elapsed::new(clock);
         Self {
             buckets: RateLimiter::dashmap_with_clock(quota, clock.clone()),

@@ -1,5 +1,6 @@
 //! What the relay asks before it queues mail for another hub, and what delivery asks before it sends.
 
+use std::num::NonZeroU32;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use aip_federation::policy::Policy;
 use aip_protocol::clock::Clock;
 use aip_protocol::error::{ErrorCode, Refusal};
 use aip_protocol::name::{Did, Domain};
-use aip_relay::mailbox::Quota;
+use aip_relay::mailbox::{MailboxId, Quota};
+use aip_relay::rate::SenderRates;
 use aip_relay::relay::{PeerTerms, Peers};
 use async_trait::async_trait;
 use moka::sync::Cache;
@@ -19,6 +21,9 @@ use moka::sync::Cache;
 const RECORDS_HELD_MAX: u64 = 10_000;
 /// How long a record is held: what the operator decided elsewhere counts after it at the latest.
 const RECORD_HELD: Duration = Duration::from_secs(5);
+/// Domains that this hub never met which one sender may send to in an hour, in one process: each becomes a peer that is kept
+/// and looked after, and names cost nothing.
+const NEW_PEERS_PER_HOUR: NonZeroU32 = NonZeroU32::new(100).unwrap();
 
 /// The hubs of other domains, on their way out.
 #[derive(Debug)]
@@ -27,6 +32,8 @@ pub struct Outgoing {
     policy: Arc<Policy>,
     clock: Arc<dyn Clock>,
     held: Cache<Domain, Arc<PeerRecord>>,
+    /// How many domains each sender may have this hub meet.
+    meetings: SenderRates,
     /// Set once delivery exists, which is made after the relay.
     delivery: std::sync::OnceLock<Weak<Delivery>>,
 }
@@ -39,6 +46,7 @@ impl Outgoing {
         Self {
             store,
             policy,
+            meetings: SenderRates::per_hour(NEW_PEERS_PER_HOUR, clock.clone()),
             clock,
             held: held.build(),
             delivery: std::sync::OnceLock::new(),
@@ -57,13 +65,16 @@ impl Outgoing {
     }
 
     /// The record of a peer, which is met with the first message for it: from then on its outbox is looked after.
-    async fn record(&self, peer: &Domain) -> Result<Arc<PeerRecord>, Refusal> {
+    async fn record(&self, peer: &Domain, sender: &Did) -> Result<Arc<PeerRecord>, Refusal> {
         if let Some(held) = self.held.get(peer) {
             return Ok(held);
         }
         let found = match self.store.peer(peer).await {
             Ok(Some(record)) => Ok(record),
-            Ok(None) => self.store.change(peer, PeerChange::Met, self.clock.now()).await,
+            Ok(None) => {
+                self.take_meeting(sender)?;
+                self.store.change(peer, PeerChange::Met, self.clock.now()).await
+            }
             Err(error) => Err(error),
         };
         let record = Arc::new(found.map_err(|error| {
@@ -74,14 +85,27 @@ impl Outgoing {
         self.held.insert(peer.clone(), Arc::clone(&record));
         Ok(record)
     }
+
+    fn take_meeting(&self, sender: &Did) -> Result<(), Refusal> {
+        let taken = self.meetings.take(MailboxId::of(sender).as_bytes());
+        taken.map_err(|wait_secs| {
+            let per_hour = NEW_PEERS_PER_HOUR;
+            let detail = format!(
+                "A sender may send to {per_hour} domains an hour that this hub never met; wait as Retry-After says."
+            );
+            Refusal::new(ErrorCode::RateLimited, detail)
+                .with("limit_per_hour", per_hour.get())
+                .retry_after(wait_secs)
+        })
+    }
 }
 
 #[async_trait]
 impl Peers for Outgoing {
-    async fn admit(&self, peer: &Domain, _sender: &Did) -> Result<PeerTerms, Refusal> {
+    async fn admit(&self, peer: &Domain, sender: &Did) -> Result<PeerTerms, Refusal> {
         // Before it is met: a name that the policy refuses leaves nothing behind.
         self.policy.outgoing(peer, self.held.get(peer).as_deref())?;
-        let record = self.record(peer).await?;
+        let record = self.record(peer, sender).await?;
         self.policy.outgoing(peer, Some(&record))?;
         let caps = self.policy.queue(Some(&record));
         Ok(PeerTerms::of_outbox(Quota {
@@ -118,5 +142,80 @@ impl PeerDirectory for Whereabouts {
             return Err(LookUpError::Blocked);
         }
         self.directory.facts(domain, fresh).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use aip_federation::peers::PeerStore as _;
+    use aip_federation::policy::{Mode, QueueCaps};
+    use aip_protocol::clock::ManualClock;
+    use aip_protocol::time::Timestamp;
+    use aip_registry::MemoryStore;
+
+    use super::*;
+
+    fn domain(text: &str) -> Domain {
+        Domain::parse(text).unwrap()
+    }
+
+    fn agent(name: &str) -> Did {
+        Did::parse(&format!("did:aip:own.example:{name}")).unwrap()
+    }
+
+    fn policy() -> Policy {
+        Policy {
+            own: domain("own.example"),
+            mode: Mode::Open,
+            allowed: BTreeSet::new(),
+            blocked: BTreeSet::from([domain("blocked.example")]),
+            ramp: true,
+            items_per_sec: 500,
+            bytes_per_sec: 1024 * 1024,
+            queue: QueueCaps::default(),
+        }
+    }
+
+    #[tokio::test]
+    async fn one_sender_has_this_hub_meet_so_many_domains_an_hour_and_no_more() {
+        let store = Arc::new(MemoryStore::new());
+        let clock = Arc::new(ManualClock::new(Timestamp::from_unix_millis(1_796_000_000_000)));
+        let outgoing = Outgoing::new(store.clone(), Arc::new(policy()), clock.clone());
+        let (alice, bob) = (agent("alice"), agent("bob"));
+        for number in 0..NEW_PEERS_PER_HOUR.get() {
+            let refused = outgoing.admit(&domain("blocked.example"), &alice).await;
+            assert_eq!(refused.unwrap_err().code, ErrorCode::PeerBlocked);
+            let made_up = domain(&format!("made-up-{number}.example"));
+            outgoing.admit(&made_up, &alice).await.unwrap();
+            // Again, which costs nothing, held or not.
+            outgoing.forget(&made_up);
+            outgoing.admit(&made_up, &alice).await.unwrap();
+        }
+        let next = domain("one-more.example");
+        let refusal = outgoing.admit(&next, &alice).await.unwrap_err();
+        assert_eq!(refusal.code, ErrorCode::RateLimited);
+        assert_eq!(
+            refusal.members,
+            [("limit_per_hour", serde_json::Value::from(100))]
+        );
+        assert_eq!(refusal.retry_after_secs, Some(36));
+        assert!(
+            store.peer(&next).await.unwrap().is_none(),
+            "it left nothing behind"
+        );
+        outgoing
+            .admit(&domain("made-up-7.example"), &alice)
+            .await
+            .unwrap();
+        outgoing.admit(&domain("of-bob.example"), &bob).await.unwrap();
+        outgoing.admit(&domain("of-bob.example"), &alice).await.unwrap();
+        clock.advance(Duration::from_secs(36));
+        outgoing.admit(&next, &alice).await.unwrap();
+        outgoing
+            .admit(&domain("two-more.example"), &alice)
+            .await
+            .unwrap_err();
     }
 }
