@@ -45,7 +45,7 @@ impl Delivery {
         Ok(())
     }
 
-    /// Wakes a peer for which something waits.
+    /// Wakes a peer for which something waits. `true`: something does, or it could not be seen.
     async fn look_at(&self, domain: &Domain) -> bool {
         match self.seams.outbox.state(domain).await {
             Ok(state) if state.pending > 0 => {
@@ -55,12 +55,12 @@ impl Delivery {
             Ok(_) => false,
             Err(error) => {
                 tracing::warn!(peer = %domain, %error, "An outbox could not be looked at; again later");
-                false
+                true
             }
         }
     }
 
-    /// Forgets peers that have been dead for long. One for which mail waits after all is met again.
+    /// Forgets peers that have been dead for long. One for which mail waits after all, or may, is met again.
     async fn forget_dead(&self, now: Timestamp) -> Result<(), StoreError> {
         let before = now - self.config.forget_after;
         let forgotten = self.seams.store.forget_dead(before, PEERS_PAGE_MAX).await?;

@@ -159,3 +159,21 @@ async fn a_peer_that_was_dead_for_a_month_is_forgotten_unless_mail_waits_for_it(
     assert!(world.store.peer(&domain("gone.example")).await.unwrap().is_none());
     assert!(world.store.peer(&domain(BETA)).await.unwrap().is_some());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_peer_whose_outbox_cannot_be_read_is_not_forgotten() {
+    let world = World::new();
+    world
+        .store
+        .change(&domain(BETA), PeerChange::Met, world.now())
+        .await
+        .unwrap();
+    let delivery = world.delivery("here");
+    let _running = Running::start(&delivery);
+    sleep(Duration::from_hours(30 * 24 - 2)).await;
+    world.outbox.fail(true);
+    world.put("alice", "bob", BETA);
+    sleep(Duration::from_hours(4)).await;
+    world.outbox.fail(false);
+    world.drained(BETA, Duration::from_secs(31)).await;
+}
