@@ -63,14 +63,19 @@ impl Delivery {
     /// Forgets peers that have been dead for long. One for which mail waits after all, or may, is met again.
     async fn forget_dead(&self, now: Timestamp) -> Result<(), StoreError> {
         let before = now - self.config.forget_after;
-        let forgotten = self.seams.store.forget_dead(before, PEERS_PAGE_MAX).await?;
-        for domain in &forgotten {
-            if self.look_at(domain).await {
-                self.seams.store.change(domain, PeerChange::Met, now).await?;
-            } else {
-                tracing::info!(peer = %domain, "A peer that has been dead for long is forgotten");
+        loop {
+            let forgotten = self.seams.store.forget_dead(before, PEERS_PAGE_MAX).await?;
+            if forgotten.is_empty() {
+                return Ok(());
             }
+            for domain in &forgotten {
+                if self.look_at(domain).await {
+                    self.seams.store.change(domain, PeerChange::Met, now).await?;
+                } else {
+                    tracing::info!(peer = %domain, "A peer that has been dead for long is forgotten");
+                }
+            }
+            sleep(SWEEP_PAGE_PAUSE).await;
         }
-        Ok(())
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::world::{Act, Running, World, domain};
+use crate::delivery::DeliveryConfig;
 use crate::peers::{PeerChange, PeerStore as _};
 
 const BETA: &str = "beta.example";
@@ -176,4 +177,27 @@ async fn a_dead_peer_whose_outbox_cannot_be_read_is_not_forgotten() {
     sleep(Duration::from_hours(4)).await;
     world.outbox.fail(false);
     world.drained(BETA, Duration::from_secs(31)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn however_many_peers_are_dead_they_are_forgotten_within_the_hour() {
+    let world = World::new();
+    for number in 0..1_200 {
+        let peer = domain(&format!("gone-{number}.example"));
+        world
+            .store
+            .change(&peer, PeerChange::Met, world.now())
+            .await
+            .unwrap();
+    }
+    let delivery = world.configured(DeliveryConfig {
+        sweep_every: Duration::from_mins(10),
+        forget_after: Duration::from_hours(24),
+        ..DeliveryConfig::new("here")
+    });
+    let _running = Running::start(&delivery);
+    sleep(Duration::from_hours(23)).await;
+    assert_eq!(world.store.peers(None, 500).await.unwrap().len(), 500);
+    sleep(Duration::from_mins(150)).await;
+    assert!(world.store.peers(None, 500).await.unwrap().is_empty());
 }
