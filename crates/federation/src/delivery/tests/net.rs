@@ -43,7 +43,9 @@ pub(super) enum Act {
 /// One hub of the world: keeps what came in as spec §8 says.
 #[derive(Debug, Default)]
 pub(super) struct Hub {
-    pub(super) known: HashSet<u64>,
+    known: HashSet<u64>,
+    /// Everything up to here has left the sender's outbox, it says.
+    floor: u64,
     /// What was stored, in order.
     pub(super) stored: Vec<u64>,
     /// Items of each push, with the moment it came.
@@ -66,6 +68,12 @@ impl Hub {
         }
         let scripted = self.script.pop_front();
         scripted.or_else(|| self.always.clone()).unwrap_or(Act::Answer)
+    }
+
+    /// Nothing up to there is taken in any more.
+    fn pass_over(&mut self, floor: u64) {
+        self.known.extend(self.floor + 1..=floor);
+        self.floor = self.floor.max(floor);
     }
 
     fn take(&mut self, seq: u64) -> Json {
@@ -101,7 +109,8 @@ pub(super) struct Net {
 }
 
 impl Net {
-    fn verified(&self, request: &Request) -> Vec<u64> {
+    /// The items of a push, and its floor.
+    fn verified(&self, request: &Request) -> (Vec<u64>, u64) {
         let fields: Vec<(&str, &str)> = request
             .headers
             .iter()
@@ -118,8 +127,11 @@ impl Net {
             "{}",
             request.body.len()
         );
-        let batch = Batch::from_json(&Json::parse(&request.body).unwrap(), signed.claimed_domain()).unwrap();
-        batch.items.iter().map(|item| item.peer_seq).collect()
+        let body = Json::parse(&request.body).unwrap();
+        let floor = body.get("floor").and_then(Json::as_int).unwrap();
+        let batch = Batch::from_json(&body, signed.claimed_domain()).unwrap();
+        let items = batch.items.iter().map(|item| item.peer_seq).collect();
+        (items, u64::try_from(floor).unwrap())
     }
 
     fn with<R>(&self, peer: &Domain, with: impl FnOnce(&mut Hub) -> R) -> R {
@@ -142,7 +154,7 @@ impl Exchange for Net {
         let url = Url::parse(&request.url).unwrap();
         assert_eq!(url.path(), "/base/federation/v1/messages");
         let peer = domain(url.host_str().unwrap().strip_prefix("hub.").unwrap());
-        let items = self.verified(&request);
+        let (items, floor) = self.verified(&request);
         let now = self.clock.now();
         let (act, delay) = self.with(&peer, |hub| {
             hub.pushes.push((now, items.clone()));
@@ -153,6 +165,7 @@ impl Exchange for Net {
         sleep(delay).await;
         let take = |items: &[u64]| {
             self.with(&peer, |hub| {
+                hub.pass_over(floor);
                 items.iter().map(|seq| hub.take(*seq)).collect::<Vec<Json>>()
             })
         };
