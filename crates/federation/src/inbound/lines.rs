@@ -12,7 +12,7 @@ use bytes::Bytes;
 use super::Reception;
 use super::batch::Arrival;
 use crate::identities::IdentityError;
-use crate::limits::{ABOVE_MAX, UNAVAILABLE_RETRY_SECS, WINDOW_RETRY_SECS};
+use crate::limits::{ABOVE_MAX, FRESH_LOOKS_EVERY, UNAVAILABLE_RETRY_SECS, WINDOW_RETRY_SECS};
 use crate::peers::Noted;
 
 /// One item.
@@ -40,8 +40,24 @@ pub(super) enum Stage {
     Remembered(Reception),
 }
 
-/// The senders' identities, or what becomes of their items without.
-pub(super) type Identities = BTreeMap<Did, Result<Identity, Reception>>;
+/// The senders of a push.
+pub(super) type Senders = BTreeMap<Did, Sender>;
+
+/// What is known of a sender.
+#[derive(Debug)]
+pub(super) struct Sender {
+    /// Its identity, or what becomes of its items without.
+    pub(super) identity: Result<Identity, Reception>,
+    /// Whether its hub was asked after its items were here: else it may know by now what would let them pass.
+    pub(super) is_current: bool,
+}
+
+impl Sender {
+    fn check(&self, item: &AdmittedItem) -> Result<(), Reception> {
+        let identity = self.identity.as_ref().map_err(|reception| *reception)?;
+        verify_sender(item, identity).map_err(|refusal| Reception::Refused(refusal.code))
+    }
+}
 
 impl Line {
     /// At the beginning: what the window says about its number.
@@ -104,24 +120,31 @@ impl Line {
         }
     }
 
-    /// The sender's own signature. A sender whose known history has no such key goes to `unknown`, when there is somewhere
-    /// else to look; else the item is refused.
-    pub(super) fn verify(self, identities: &Identities, unknown: Option<&mut BTreeSet<Did>>) -> Self {
+    /// The sender's own signature. A sender of whom it is not known that it has such a key, or that it exists, goes to
+    /// `unknown`, when there is somewhere else to look; else the item is refused, by what is known since it came in.
+    pub(super) fn verify(self, senders: &Senders, unknown: Option<&mut BTreeSet<Did>>) -> Self {
         let Stage::Admitted(item) = self.stage else {
             return self;
         };
-        let sender = &item.envelope.from;
-        let stage = match identities.get(sender) {
-            Some(Ok(identity)) => match (verify_sender(&item, identity), unknown) {
-                (Ok(()), _) => Stage::Verified(item),
-                (Err(refusal), Some(unknown)) if refusal.code == ErrorCode::KeyUnknown => {
-                    unknown.insert(sender.clone());
-                    Stage::Admitted(item)
-                }
-                (Err(refusal), _) => Stage::Decided(Reception::Refused(refusal.code)),
-            },
-            Some(Err(reception)) => Stage::Decided(*reception),
-            None => Stage::Admitted(item),
+        let Some(sender) = senders.get(&item.envelope.from) else {
+            return Self {
+                stage: Stage::Admitted(item),
+                ..self
+            };
+        };
+        let stage = match (sender.check(&item), unknown) {
+            (Ok(()), _) => Stage::Verified(item),
+            (Err(Reception::Refused(ErrorCode::KeyUnknown | ErrorCode::SenderUnknown)), Some(unknown)) => {
+                unknown.insert(item.envelope.from.clone());
+                Stage::Admitted(item)
+            }
+            (Err(Reception::Refused(ErrorCode::KeyUnknown)), None) if !sender.is_current => {
+                Stage::Decided(Reception::Retry {
+                    code: ErrorCode::Unavailable,
+                    after_secs: FRESH_LOOKS_EVERY.as_secs(),
+                })
+            }
+            (Err(reception), _) => Stage::Decided(reception),
         };
         Self { stage, ..self }
     }

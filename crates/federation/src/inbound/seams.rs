@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use aip_protocol::clock::Clock;
 use aip_protocol::error::Refusal;
-use aip_protocol::identity::Identity;
 use aip_protocol::name::{Did, Domain};
 use aip_protocol::time::Timestamp;
 use async_trait::async_trait;
@@ -13,7 +12,7 @@ use uuid::Uuid;
 
 use super::Local;
 use crate::directory::{Directory, Freshness, Peer, PeerError};
-use crate::identities::{IdentityError, RemoteIdentities};
+use crate::identities::{IdentityError, RemoteIdentities, Resolved};
 use crate::outbox::Outbox;
 use crate::peers::FederationStore;
 
@@ -42,15 +41,14 @@ impl Documents for Arc<Directory> {
 /// The identities of agents of peers, as their histories prove them.
 #[async_trait]
 pub trait Senders: Debug + Send + Sync {
-    /// The identity of an agent of a peer; also one that has ended.
-    async fn identity(&self, did: &Did, freshness: Freshness) -> Result<Identity, IdentityError>;
+    /// The identity of an agent of a peer, and when its hub was asked; also one that has ended.
+    async fn identity(&self, did: &Did, freshness: Freshness) -> Result<Resolved, IdentityError>;
 }
 
 #[async_trait]
 impl Senders for Arc<RemoteIdentities> {
-    async fn identity(&self, did: &Did, freshness: Freshness) -> Result<Identity, IdentityError> {
-        let resolved = RemoteIdentities::identity(self, did, freshness).await?;
-        Ok(resolved.identity)
+    async fn identity(&self, did: &Did, freshness: Freshness) -> Result<Resolved, IdentityError> {
+        RemoteIdentities::identity(self, did, freshness).await
     }
 }
 

@@ -137,6 +137,70 @@ async fn a_rotated_sender_is_looked_up_once_more_past_the_cache() {
 }
 
 #[tokio::test]
+async fn a_sender_that_was_unknown_a_moment_ago_is_looked_for_again() {
+    let world = World::new();
+    let dora = world.peer.agent("dora", 51, world.clock.now());
+    world.peer.deny(&world.net, "dora");
+    let early = world.item(1, &world.envelope(&dora, &world.bob).1);
+    assert_eq!(world.results(&[early]).await, [refused(ErrorCode::SenderUnknown)]);
+    world.peer.serve(&world.net, &dora);
+    let item = world.item(2, &world.envelope(&dora, &world.bob).1);
+    let [Reception::Retry { after_secs, .. }] = world.results(std::slice::from_ref(&item)).await[..] else {
+        panic!("its hub was asked a moment ago");
+    };
+    world.clock.advance(Duration::from_secs(after_secs));
+    assert_eq!(world.results(&[item]).await, [Reception::Stored]);
+}
+
+#[tokio::test]
+async fn a_key_is_not_refused_by_what_its_hub_said_before_the_item_was_here() {
+    let world = World::new();
+    let history = world.peer.history_url("alice");
+    let eve = world.peer.agent("eve", 70, world.clock.now());
+    world.peer.serve(&world.net, &eve);
+    assert_eq!(world.results(&[world.mail(1).1]).await, [Reception::Stored]);
+    world.clock.advance(Duration::from_secs(30));
+    // The hub's document is asked for afresh with eve, and not so soon again: alice's history is what is waited for.
+    let forged = FakeAgent {
+        signing: SigningKey::from_seed([99; 32]),
+        ..eve
+    };
+    let item = world.item(2, &world.envelope(&forged, &world.bob).1);
+    assert_eq!(world.results(&[item]).await, [refused(ErrorCode::KeyUnknown)]);
+    let mut rotated = world.alice.clone();
+    rotated.rotate(33, world.clock.now());
+    let mail = |seq| world.item(seq, &world.envelope(&rotated, &world.bob).1);
+    let (first, second) = ([mail(3)], [mail(4)]);
+    let (looks, asked) = (world.counts().looks, world.asked(&history));
+    world.net.hold();
+    let later = async {
+        while world.asked(&history) == asked {
+            tokio::task::yield_now().await;
+        }
+        world.clock.advance(Duration::from_secs(1));
+        world.results(&second).await
+    };
+    let release = async {
+        while world.counts().looks < looks + 2 {
+            tokio::task::yield_now().await;
+        }
+        world.net.release();
+    };
+    let (first, later, ()) = tokio::join!(world.results(&first), later, release);
+    assert_eq!(
+        first,
+        [refused(ErrorCode::KeyUnknown)],
+        "asked for it, and not there"
+    );
+    let [Reception::Retry { after_secs, .. }] = later[..] else {
+        panic!("asked before it was here: {later:?}");
+    };
+    world.peer.serve(&world.net, &rotated);
+    world.clock.advance(Duration::from_secs(after_secs));
+    assert_eq!(world.results(&second).await, [Reception::Stored]);
+}
+
+#[tokio::test]
 async fn a_sender_whose_hub_is_down_for_a_moment_waits_and_a_fork_does_not() {
     let mut world = World::new();
     let brief = world.peer.agent("brief", 50, world.clock.now());
