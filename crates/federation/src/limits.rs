@@ -242,6 +242,9 @@ pub const EPOCHS: Rate = Rate::one_in(900, 128);
 /// Requests of strangers that are worked on, or whose bodies are read, at once.
 pub const STRANGERS_AT_ONCE: usize = 32;
 
+/// Those of strangers from one network: whoever lets its bodies drip leaves places to others.
+pub const STRANGERS_PER_NETWORK_AT_ONCE: usize = 8;
+
 /// Requests of known peers at once. Each may hold a body of 1 MiB, and some times that while it is read.
 pub const KNOWN_AT_ONCE: usize = 64;
 

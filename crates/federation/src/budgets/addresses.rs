@@ -12,10 +12,10 @@ use crate::limits::{ADDRESSES_TRACKED_MAX, FAILURES, LOOKUPS_PER_NETWORK};
 
 /// The network of an address: /24 of IPv4, /48 of IPv6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Network(IpAddr);
+pub(super) struct Network(IpAddr);
 
 impl Network {
-    fn of(address: IpAddr) -> Self {
+    pub(super) fn of(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V4(address) => Self(Ipv4Addr::from_bits(address.to_bits() & (u32::MAX << 8)).into()),
             IpAddr::V6(address) => Self(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 80)).into()),

@@ -67,7 +67,7 @@ impl Gate {
             check_address(&mut state.addresses, address, now)?;
             state.strangers.take(1, STRANGERS, now).map_err(too_many)?;
         }
-        self.places.stranger().ok_or_else(busy)
+        self.places.stranger(address).ok_or_else(busy)
     }
 
     fn of_peer(&self, entry: &mut Entry, now: Timestamp) -> Result<Place, Refusal> {

@@ -1,7 +1,10 @@
 //! Hubs that mean harm.
 
 use super::*;
-use crate::limits::{ABOVE_MAX, CLAIMS, FAILURES, LOOKUPS_ALL, LOOKUPS_PER_NETWORK, STRANGERS_AT_ONCE};
+use crate::limits::{
+    ABOVE_MAX, CLAIMS, FAILURES, LOOKUPS_ALL, LOOKUPS_PER_NETWORK, STRANGERS_AT_ONCE,
+    STRANGERS_PER_NETWORK_AT_ONCE,
+};
 use crate::peers::{ReceivedStore as _, RecordStore as _};
 
 /// An address of the `index`th network.
@@ -101,15 +104,24 @@ async fn invented_domains_make_no_storm_of_look_ups() {
     assert!(world.inbound.loads(10).is_empty(), "nobody was met");
 }
 
+/// A stranger's request before its body.
+fn knock(world: &World, name: &str, from: IpAddr) -> Result<Ticket, Refusal> {
+    let signing = Signing {
+        from: Some(from),
+        ..Signing::of(&FakeHub::new(name, 3))
+    };
+    let incoming = signing.push(world, b"");
+    world.inbound.knock(Call::Push, incoming, None)
+}
+
 #[tokio::test]
 async fn strangers_take_no_places_from_peers() {
     let world = World::new();
     world.push(&[]).await.unwrap();
     let mut held = Vec::new();
     let refusal = loop {
-        let hub = FakeHub::new(&format!("slow-{}.example", held.len()), 3);
-        let incoming = Signing::of(&hub).push(&world, b"");
-        match world.inbound.knock(Call::Push, incoming, None) {
+        let index = u64::try_from(held.len()).unwrap();
+        match knock(&world, &format!("slow-{index}.example"), network(index)) {
             Ok(ticket) => held.push(ticket),
             Err(refusal) => break refusal,
         }
@@ -120,8 +132,26 @@ async fn strangers_take_no_places_from_peers() {
     );
     assert!(world.push(&[]).await.is_ok());
     held.pop();
-    let incoming = Signing::of(&FakeHub::new("next.example", 3)).push(&world, b"");
-    assert!(world.inbound.knock(Call::Push, incoming, None).is_ok());
+    assert!(knock(&world, "next.example", network(99)).is_ok());
+}
+
+#[tokio::test]
+async fn a_network_takes_not_all_places_of_strangers() {
+    let world = World::new();
+    let from = |last: u8| IpAddr::from([203, 0, 113, last]);
+    let mut held: Vec<Ticket> = (0..STRANGERS_PER_NETWORK_AT_ONCE)
+        .map(|index| {
+            let name = format!("slow-{index}.example");
+            knock(&world, &name, from(u8::try_from(index).unwrap())).unwrap()
+        })
+        .collect();
+    assert_eq!(
+        code(knock(&world, "next.example", from(200))),
+        ErrorCode::Unavailable
+    );
+    assert!(knock(&world, "next.example", network(1)).is_ok());
+    held.pop();
+    assert!(knock(&world, "next.example", from(200)).is_ok());
 }
 
 #[tokio::test]
