@@ -1,5 +1,7 @@
 //! The bounds of this room that are not settings. Everything an operator can choose is in [`crate::config`].
 
+use std::time::Duration;
+
 /// Bytes of a refused body that are still read and thrown away, so that the caller gets to read the answer.
 pub const DRAINED_BYTES_MAX: usize = 8 * 1024 * 1024;
 
@@ -11,6 +13,10 @@ pub const BODIES_PARTS: usize = 8;
 
 /// Bytes of each body that do not count towards [`BODIES_BYTES_MAX`].
 pub const BODY_FREE_BYTES: usize = 16 * 1024;
+
+/// Time for the body of a push of another hub, whatever its pace: it holds one of few places. A hub like this one waits no
+/// longer for the whole answer (`federation.push_timeout_secs`).
+pub const PUSH_BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Bytes of a JSON body that is no envelope and no operation (authentication, administration).
 pub const SMALL_BODY_BYTES_MAX: usize = 16 * 1024;

@@ -1,14 +1,20 @@
 //! `POST /federation/v1/messages`: mail that another hub accepted from its agents, for agents of this one (§8).
 
+use std::time::Duration;
+
 use actix_web::http::header::ContentType;
 use actix_web::{HttpRequest, HttpResponse, web};
 use aip_federation::inbound::Call;
+use aip_protocol::error::{ErrorCode, Refusal};
 use aip_protocol::limits::BATCH_BYTES_MAX;
+use bytes::Bytes;
+use tokio::time::timeout;
 
 use super::knock;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::{BodyLimit, JSON, Query, read_typed};
+use crate::limits::{PUSH_BODY_TIMEOUT, UNAVAILABLE_RETRY_SECS};
 
 /// Takes a batch of a peer.
 #[utoipa::path(
@@ -43,9 +49,57 @@ pub async fn messages(
 ) -> Result<HttpResponse, ApiError> {
     Query::parse(&req, &[])?;
     let (inbound, ticket) = knock(&app, &req, Call::Push)?;
-    let body = read_typed(&app, &req, payload, BodyLimit::new(BATCH_BYTES_MAX), JSON).await?;
+    let body = read_typed(&app, &req, payload, BodyLimit::new(BATCH_BYTES_MAX), JSON);
+    let body = arrived(body, PUSH_BODY_TIMEOUT).await?;
     let answer = inbound.push(ticket, body).await?;
     Ok(HttpResponse::Ok()
         .insert_header(ContentType::json())
         .body(answer.to_body()))
+}
+
+/// The body of a push, which holds a place among all requests of peers while it arrives. One that does not arrive says nothing
+/// about the mail in it: the peer comes again, and is not told that it sent something wrong.
+async fn arrived(
+    body: impl Future<Output = Result<Bytes, ApiError>>,
+    within: Duration,
+) -> Result<Bytes, ApiError> {
+    match timeout(within, body).await {
+        Ok(Err(error)) if error.code() == ErrorCode::JsonInvalid => Err(too_slow()),
+        Ok(read) => read,
+        Err(_elapsed) => Err(too_slow()),
+    }
+}
+
+fn too_slow() -> ApiError {
+    let detail = "The push did not arrive in time, or not as a whole. Send it again, or less at once.";
+    let refusal = Refusal::new(ErrorCode::RateLimited, detail).retry_after(UNAVAILABLE_RETRY_SECS);
+    ApiError::from(refusal).closing()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+
+    #[actix_web::test]
+    async fn mail_is_not_at_fault_for_a_body_that_does_not_arrive() {
+        let read = async |body: Result<Bytes, ErrorCode>| {
+            let body = ready(body.map_err(|code| ApiError::refused(code, "")));
+            arrived(body, PUSH_BODY_TIMEOUT)
+                .await
+                .map_err(|error| error.code())
+        };
+        assert_eq!(read(Ok(Bytes::from_static(b"{}"))).await.unwrap(), "{}");
+        for (code, told) in [
+            (ErrorCode::JsonInvalid, ErrorCode::RateLimited),
+            (ErrorCode::BodyTooLarge, ErrorCode::BodyTooLarge),
+            (ErrorCode::MediaTypeUnsupported, ErrorCode::MediaTypeUnsupported),
+        ] {
+            assert_eq!(read(Err(code)).await, Err(told));
+        }
+        let stalled = arrived(pending(), Duration::ZERO).await.unwrap_err();
+        assert_eq!(stalled.code(), ErrorCode::RateLimited);
+        assert_eq!(stalled.refusal().retry_after_secs, Some(UNAVAILABLE_RETRY_SECS));
+    }
 }
