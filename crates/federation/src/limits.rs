@@ -254,8 +254,8 @@ pub const PER_PEER_AT_ONCE: usize = 8;
 /// Peers whose budgets are kept in memory.
 pub const PEERS_TRACKED_MAX: usize = 20_000;
 
-/// A peer that was not heard of for so many seconds makes room for another.
-pub const PEER_IDLE_SECS: i64 = 600;
+/// So many of them that were not heard of for the longest time make room for others.
+pub const PEERS_FORGOTTEN_AT_ONCE: usize = PEERS_TRACKED_MAX / 10;
 
 /// Addresses of one peer that are remembered as its own.
 pub const PROVEN_ADDRESSES_MAX: usize = 8;

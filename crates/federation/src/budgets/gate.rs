@@ -105,18 +105,9 @@ impl Gate {
     }
 
     /// A request was verified: from now on the peer is known by where it comes from, and pays for it.
-    ///
-    /// Refused with `unavailable` while there is no room for another peer.
-    pub(crate) fn verified(
-        &self,
-        domain: &Domain,
-        place: &Place,
-        request: Verified,
-        now: Timestamp,
-    ) -> Result<(), Refusal> {
+    pub(crate) fn verified(&self, domain: &Domain, place: &Place, request: Verified, now: Timestamp) {
         let mut state = self.lock();
         let entry = state.peers.enter(domain, request.allowance, now);
-        let entry = entry.ok_or_else(busy)?;
         entry.prove(request.address, now);
         let Allowance { bytes, requests, .. } = request.allowance;
         if !place.is_charged {
@@ -126,7 +117,6 @@ impl Gate {
         entry.load.requests = entry.load.requests.saturating_add(1);
         entry.load.bytes = entry.load.bytes.saturating_add(request.body_bytes);
         entry.load.skew_ms = Some(request.skew_ms);
-        Ok(())
     }
 
     /// Whether a request of this peer was verified since this process began.

@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 use super::{Bucket, places};
 use crate::limits::{
-    PEER_IDLE_SECS, PEERS_TRACKED_MAX, PROVEN_ADDRESSES_MAX, PROVEN_SECS, SENDERS_WINDOW_SECS,
+    PEERS_FORGOTTEN_AT_ONCE, PEERS_TRACKED_MAX, PROVEN_ADDRESSES_MAX, PROVEN_SECS, SENDERS_WINDOW_SECS,
 };
 use crate::policy::Allowance;
 
@@ -86,7 +86,6 @@ impl Entry {
 #[derive(Debug, Default)]
 pub(super) struct Peers {
     entries: HashMap<Domain, Entry>,
-    swept_at_ms: i64,
 }
 
 impl Peers {
@@ -98,37 +97,29 @@ impl Peers {
         self.entries.values()
     }
 
-    /// The entry of a peer that was just verified; `None` when there is no room for another one.
-    pub(super) fn enter(
-        &mut self,
-        domain: &Domain,
-        allowance: Allowance,
-        now: Timestamp,
-    ) -> Option<&mut Entry> {
-        if !self.entries.contains_key(domain) {
-            if self.entries.len() >= PEERS_TRACKED_MAX {
-                self.sweep(now);
-            }
-            if self.entries.len() >= PEERS_TRACKED_MAX {
-                return None;
-            }
+    /// The entry of a peer that was just verified. Where there is no room for another one, those that were not heard of for
+    /// the longest time are forgotten, so that many names of one owner keep nobody out.
+    pub(super) fn enter(&mut self, domain: &Domain, allowance: Allowance, now: Timestamp) -> &mut Entry {
+        if self.entries.len() >= PEERS_TRACKED_MAX && !self.entries.contains_key(domain) {
+            self.forget_some();
         }
         let new = || Entry::new(domain, allowance, now);
         let entry = self.entries.entry(domain.clone()).or_insert_with(new);
         entry.allowance = allowance;
-        Some(entry)
+        entry
     }
 
-    /// Forgets who was not heard of for a while, at most once a second: a sweep reads the whole table.
-    fn sweep(&mut self, now: Timestamp) {
-        let now_ms = now.unix_millis();
-        if now_ms.abs_diff(self.swept_at_ms) < 1_000 {
-            return;
+    /// Forgets a part at once: it takes a look at all of them.
+    fn forget_some(&mut self) {
+        let mut by_age: Vec<(Timestamp, Domain)> = self
+            .entries
+            .iter()
+            .map(|(domain, entry)| (entry.touched_at, domain.clone()))
+            .collect();
+        by_age.sort_unstable();
+        for (_, domain) in by_age.into_iter().take(PEERS_FORGOTTEN_AT_ONCE) {
+            self.entries.remove(&domain);
         }
-        self.swept_at_ms = now_ms;
-        let idle_ms = PEER_IDLE_SECS.saturating_mul(1_000);
-        self.entries
-            .retain(|_, entry| now.millis_since(entry.touched_at) < idle_ms);
     }
 }
 
@@ -154,7 +145,9 @@ impl Senders {
             self.met = HashSet::new();
             return true;
         };
-        if now.millis_since(self.since) >= SENDERS_WINDOW_SECS.saturating_mul(1_000) {
+        // A clock that was set back does not make the window longer.
+        let window_ms = SENDERS_WINDOW_SECS.saturating_mul(1_000);
+        if !(0..window_ms).contains(&now.millis_since(self.since)) {
             *self = Self::new(now);
         }
         let is_admitted = self.met.contains(&sender) || self.met.len() < senders_max;
@@ -229,5 +222,59 @@ impl Tally {
             .saturating_add(self.duplicate)
             .saturating_add(self.refused)
             .saturating_add(self.retry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::{ITEMS_BURST_MIN, REQUESTS};
+    use crate::policy::Rate;
+
+    const ALLOWANCE: Allowance = Allowance {
+        items: Rate::per_sec(1, ITEMS_BURST_MIN),
+        bytes: Rate::per_sec(1, 1),
+        requests: REQUESTS,
+        senders_max: Some(1),
+    };
+
+    fn at(secs: i64) -> Timestamp {
+        Timestamp::from_unix_secs(1_796_000_000 + secs)
+    }
+
+    fn domain(index: usize) -> Domain {
+        Domain::parse(&format!("peer-{index}.example")).unwrap()
+    }
+
+    #[test]
+    fn who_was_not_heard_of_longest_makes_room() {
+        let mut peers = Peers::default();
+        let hear = |peers: &mut Peers, index: usize, now: Timestamp| {
+            peers.enter(&domain(index), ALLOWANCE, now).prove(None, now);
+        };
+        for index in 0..PEERS_TRACKED_MAX {
+            hear(&mut peers, index, at(i64::try_from(index).unwrap() / 100));
+        }
+        // The first one speaks again; then come others, one after the other.
+        hear(&mut peers, 0, at(300));
+        for index in PEERS_TRACKED_MAX..PEERS_TRACKED_MAX + 10 {
+            hear(&mut peers, index, at(300));
+            assert!(peers.get(&domain(index)).is_some());
+        }
+        assert!(peers.get(&domain(0)).is_some());
+        assert!(peers.get(&domain(1)).is_none());
+        assert!(peers.get(&domain(PEERS_TRACKED_MAX - 1)).is_some());
+        assert_eq!(
+            peers.iter().count(),
+            PEERS_TRACKED_MAX - PEERS_FORGOTTEN_AT_ONCE + 10
+        );
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_begins_another_window() {
+        let mut senders = Senders::new(at(0));
+        assert!(senders.admit(1, Some(1), at(0)));
+        assert!(!senders.admit(2, Some(1), at(1)));
+        assert!(senders.admit(2, Some(1), at(-3_600)));
     }
 }
