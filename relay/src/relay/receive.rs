@@ -21,7 +21,7 @@ use crate::limits::{DEDUP_LIFE_SECS, FULL_RETRY_SECS, UNAVAILABLE_RETRY_SECS};
 
 impl Relay {
     /// Takes in one item of a peer: its envelope is whole, its domains are right and its sender's signature was verified.
-    /// `wire` is the envelope's canonical form, which its recipient gets.
+    /// `wire` is the envelope as it came in, which its recipient gets.
     ///
     /// The recipient must be known and not ended, the sender not blocked, the mailbox not full. The envelope is remembered
     /// for as long as the longest dedup record lives, from now on.
