@@ -335,6 +335,13 @@ pub const WINDOW_RETRY_SECS: u64 = 10;
 /// the peer.
 pub const ABOVE_PRESSURE: u64 = ABOVE_MAX / 2;
 
+/// After this long no further message of a pair is handed to its recipient in the same push. Each may take as long as its
+/// endpoint, so that a push ends within some twice that: sooner than peers give up.
+pub const PAIR_TIME: Duration = Duration::from_secs(5);
+
+/// When those that are left are to come again, in seconds.
+pub const PAIR_RETRY_SECS: u64 = 1;
+
 /// Items of one page of backfill.
 pub const BACKFILL_ITEMS_MAX: usize = 256;
 

@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use super::batch::Push;
 use super::lines::{Line, Rules, Stage};
 use super::{Inbound, ItemResult, PushAnswer, Reception, Ticket, unavailable};
-use crate::limits::ABOVE_PRESSURE;
+use crate::limits::{ABOVE_PRESSURE, PAIR_RETRY_SECS, PAIR_TIME};
 use crate::peers::{Noted, PeerChange};
 
 impl Inbound {
@@ -108,10 +108,18 @@ impl Inbound {
         lines.into_iter().map(|(_, line)| line).collect()
     }
 
-    /// One after the other; once one has to come again, those after it do too.
+    /// One after the other; once one has to come again, or they took their time, those after it do too: a recipient whose
+    /// endpoint is slow holds up its own mail alone, and the peer gets its answer while it waits for it.
     async fn deliver_pair(&self, mut lines: Vec<(usize, Line)>) -> Vec<(usize, Line)> {
-        let mut retry = None;
+        let clock = &self.seams.clock;
+        let (mut retry, until) = (None, clock.now() + PAIR_TIME);
         for (_, line) in &mut lines {
+            if retry.is_none() && clock.now() >= until {
+                retry = Some(Reception::Retry {
+                    code: ErrorCode::Unavailable,
+                    after_secs: PAIR_RETRY_SECS,
+                });
+            }
             let stage = std::mem::replace(&mut line.stage, Stage::Decided(Reception::Stored));
             line.stage = match (stage, retry) {
                 (Stage::Verified(_), Some(retry)) => Stage::Decided(retry),

@@ -3,7 +3,7 @@
 use aip_protocol::peer::Known;
 
 use super::*;
-use crate::limits::{ABOVE_MAX, ABOVE_PRESSURE};
+use crate::limits::{ABOVE_MAX, ABOVE_PRESSURE, PAIR_RETRY_SECS, PAIR_TIME};
 use crate::peers::{Noted, PeerStore as _, ReceivedStore as _};
 
 #[tokio::test]
@@ -242,6 +242,26 @@ async fn what_follows_in_the_same_pair_waits_with_what_waits() {
     let answer = world.push(&[items[0].clone(), items[2].clone()]).await.unwrap();
     assert_eq!(answer.acked_through, 4);
     assert_eq!(world.local.ids().len(), 4);
+}
+
+#[tokio::test]
+async fn a_recipient_that_takes_its_time_holds_up_its_own_mail_alone() {
+    let world = World::new();
+    world.local.held.send_replace(true);
+    let items = [world.mail(1).1, world.mail(2).1, world.mail(3).1];
+    let slow = async {
+        world.local.reached.notified().await;
+        world.clock.advance(PAIR_TIME);
+        world.local.held.send_replace(false);
+    };
+    let (results, ()) = tokio::join!(world.results(&items), slow);
+    let again = Reception::Retry {
+        code: ErrorCode::Unavailable,
+        after_secs: PAIR_RETRY_SECS,
+    };
+    assert_eq!(results, [Reception::Stored, again, again]);
+    let answer = world.push(&items).await.unwrap();
+    assert_eq!((answer.acked_through, world.local.ids().len()), (3, 3));
 }
 
 #[tokio::test]
