@@ -1,7 +1,7 @@
 //! Backfill: a peer that missed something asks for the mail that waits for it here (spec §8).
 //!
 //! Only the caller's own outbox is read, so nobody sees mail for another domain. Nothing leaves the outbox by being given
-//! here: it leaves when the peer takes it from a push.
+//! here: it leaves when the peer takes it from a push. What is given uses up the peer's budget of bytes.
 
 use std::sync::Arc;
 
@@ -110,6 +110,7 @@ impl Inbound {
             .after(&peer, wanted.after, wanted.limit, BATCH_BYTES_MAX)
             .await
             .map_err(unavailable)?;
+        self.give(&peer, items.iter().map(|item| item.wire.len()).sum());
         let last = items.last().map(|item| item.peer_seq);
         Ok(BackfillPage {
             domain: self.own().clone(),

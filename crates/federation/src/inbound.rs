@@ -155,6 +155,12 @@ impl Inbound {
         Ok(self.authenticate(ticket, None).await?.domain)
     }
 
+    /// So many bytes go to a peer.
+    pub(crate) fn give(&self, peer: &Domain, bytes: usize) {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        self.gate.give(peer, bytes, self.seams.clock.now());
+    }
+
     pub(crate) fn own(&self) -> &Domain {
         &self.policy.own
     }

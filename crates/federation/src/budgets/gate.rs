@@ -119,6 +119,13 @@ impl Gate {
         entry.load.skew_ms = Some(request.skew_ms);
     }
 
+    /// A peer is given so many bytes, which count like those that it hands in.
+    pub(crate) fn give(&self, domain: &Domain, bytes: u64, now: Timestamp) {
+        self.of(domain, |entry| {
+            entry.bytes.charge(bytes, entry.allowance.bytes, now);
+        });
+    }
+
     /// Whether a request of this peer was verified since this process began.
     pub(crate) fn is_met(&self, domain: &Domain) -> bool {
         self.lock().peers.get(domain).is_some()

@@ -22,7 +22,7 @@ pub(super) struct Entry {
     pub(super) own_places: Arc<Semaphore>,
     /// Of its requests.
     pub(super) requests: Bucket,
-    /// Of their bodies.
+    /// Of their bodies, and of the mail that they fetch.
     pub(super) bytes: Bucket,
     pub(super) items: Bucket,
     /// Of requests that say that they are from it, but come from elsewhere than before.

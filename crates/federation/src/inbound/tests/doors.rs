@@ -65,6 +65,28 @@ async fn a_peer_gets_what_waits_for_it_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn what_is_fetched_is_paid_for() {
+    let world = World::with(Policy {
+        bytes_per_sec: 1_000,
+        ..policy()
+    });
+    let long = |_: Uuid| "x".repeat(1_000_000);
+    world
+        .outbox
+        .put_wire(&world.bob, &world.alice.did, world.clock.now(), long);
+    let query = format!("epoch={}&after=0", world.outbox.epoch());
+    let mut pages = 0;
+    let refusal = loop {
+        match backfill(&world, &query).await {
+            Ok(page) => pages += page.items.len(),
+            Err(refusal) => break refusal,
+        }
+    };
+    assert_eq!(refusal.code, ErrorCode::RateLimited);
+    assert_eq!(pages, 5, "four bodies at once, and one on credit");
+}
+
+#[tokio::test]
 async fn cursors_that_cannot_be_served_say_why() {
     let world = World::new();
     let epoch = with_mail(&world).await;
