@@ -248,6 +248,9 @@ pub const STRANGERS_PER_NETWORK_AT_ONCE: usize = 8;
 /// Requests of known peers at once. Each may hold a body of 1 MiB, and some times that while it is read.
 pub const KNOWN_AT_ONCE: usize = 64;
 
+/// Those from one network, however many names come from there.
+pub const KNOWN_PER_NETWORK_AT_ONCE: usize = KNOWN_AT_ONCE / 2;
+
 /// Requests of one peer at once: its four batches in flight (spec §8), and the same again for their retries and for backfill.
 pub const PER_PEER_AT_ONCE: usize = 8;
 

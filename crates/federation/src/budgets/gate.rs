@@ -59,7 +59,7 @@ impl Gate {
         let state = &mut *state;
         if let Some(entry) = state.peers.get(domain) {
             if entry.is_proven(address, now) {
-                return self.of_peer(entry, now);
+                return self.of_peer(entry, address, now);
             }
             check_address(&mut state.addresses, address, now)?;
             entry.claims.take(1, CLAIMS, now).map_err(too_many)?;
@@ -70,7 +70,7 @@ impl Gate {
         self.places.stranger(address).ok_or_else(busy)
     }
 
-    fn of_peer(&self, entry: &mut Entry, now: Timestamp) -> Result<Place, Refusal> {
+    fn of_peer(&self, entry: &mut Entry, address: Option<IpAddr>, now: Timestamp) -> Result<Place, Refusal> {
         let Allowance { bytes, requests, .. } = entry.allowance;
         let looked = entry.bytes.look(bytes, now);
         let taken = looked.and_then(|()| entry.requests.take(1, requests, now));
@@ -78,7 +78,7 @@ impl Gate {
             entry.load.slowed = entry.load.slowed.saturating_add(1);
             return Err(too_many(after_secs));
         }
-        self.places.known(&entry.own_places).ok_or_else(busy)
+        self.places.known(&entry.own_places, address).ok_or_else(busy)
     }
 
     /// A request came that cannot even be read: from there, and there may be too many of those.

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::limits::{
-    ABOVE_MAX, CLAIMS, FAILURES, LOOKUPS_ALL, LOOKUPS_PER_NETWORK, STRANGERS_AT_ONCE,
-    STRANGERS_PER_NETWORK_AT_ONCE,
+    ABOVE_MAX, CLAIMS, FAILURES, KNOWN_AT_ONCE, KNOWN_PER_NETWORK_AT_ONCE, LOOKUPS_ALL, LOOKUPS_PER_NETWORK,
+    PER_PEER_AT_ONCE, STRANGERS_AT_ONCE, STRANGERS_PER_NETWORK_AT_ONCE,
 };
 use crate::peers::{ReceivedStore as _, RecordStore as _};
 
@@ -152,6 +152,31 @@ async fn a_network_takes_not_all_places_of_strangers() {
     assert!(knock(&world, "next.example", network(1)).is_ok());
     held.pop();
     assert!(knock(&world, "next.example", from(200)).is_ok());
+}
+
+#[tokio::test]
+async fn many_names_from_one_network_take_not_all_places_of_peers() {
+    let world = World::new();
+    world.push(&[]).await.unwrap();
+    let from: IpAddr = "203.0.113.5".parse().unwrap();
+    let mut held = Vec::new();
+    for index in 0..KNOWN_AT_ONCE / PER_PEER_AT_ONCE {
+        let hub = FakeHub::new(&format!("name-{index}.example"), 3);
+        hub.publish(&world.net, world.clock.now());
+        let body = batch_of(&hub.domain, "1", &[]);
+        let signing = Signing {
+            from: Some(from),
+            ..Signing::of(&hub)
+        };
+        world.send(signing.push(&world, &body), body).await.unwrap();
+        let again = (0..PER_PEER_AT_ONCE).map(|_| knock(&world, hub.domain.as_str(), from));
+        held.extend(again.filter_map(Result::ok));
+    }
+    assert_eq!(held.len(), KNOWN_PER_NETWORK_AT_ONCE);
+    assert!(world.push(&[]).await.is_ok(), "another peer has its places");
+    held.pop();
+    assert!(knock(&world, "name-0.example", from).is_err(), "its own eight");
+    assert!(knock(&world, "name-7.example", from).is_ok());
 }
 
 #[tokio::test]
