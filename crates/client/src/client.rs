@@ -110,22 +110,35 @@ impl Client {
         self.0.hub.get_or_try_init(ask).await
     }
 
-    /// Reads the key file again: another process may have rotated the keys. Without a file, nothing happens.
+    /// Reads the key file again: another process may have rotated the keys. Without a file, nothing happens; nor where it
+    /// holds the keys of whom the agent has moved to meanwhile, which are no use for the mail of this one.
     pub(crate) async fn reload_keys(&self) -> Result<()> {
         let Some(file) = self.0.key_file.clone() else {
             return Ok(());
         };
-        let loaded = blocking(move || file.load()).await?;
-        self.set_keys(Arc::new(loaded?));
+        let loaded = blocking(move || file.load()).await??;
+        if self.did().is_none_or(|did| did == *loaded.did()) {
+            self.set_keys(Arc::new(loaded));
+        }
         Ok(())
     }
 
-    /// Writes the keys down, then uses them.
+    /// Writes the keys down, then uses them. Those of another agent are never overwritten: this one may have moved since
+    /// its keys were read, and the file holds the only copy of the new ones.
     pub(crate) async fn save_keys(&self, keys: AgentKeys) -> Result<()> {
         let keys = Arc::new(keys);
         if let Some(file) = self.0.key_file.clone() {
             let (entropy, saved) = (self.0.entropy.clone(), Arc::clone(&keys));
-            blocking(move || file.save(&saved, &entropy)).await??;
+            let save = move || -> Result<()> {
+                if file.exists() {
+                    let held = file.did()?;
+                    if held != *saved.did() {
+                        return Err(Error::KeysOfAnother(held));
+                    }
+                }
+                Ok(file.save(&saved, &entropy)?)
+            };
+            blocking(save).await??;
         }
         self.set_keys(keys);
         Ok(())

@@ -84,7 +84,8 @@ pub enum Error {
     /// A hub URL that would send messages over an open line.
     #[error("{0}: plain http is for localhost only; use https, or allow it explicitly")]
     Insecure(String),
-    /// The keys that the client has are another agent's than the one that was to be registered.
+    /// The keys that the client has, or those in its key file, are another agent's: than the one that was to be registered,
+    /// or since this one moved.
     #[error("these keys belong to {}; an agent of another name has keys of its own", .0.handle())]
     KeysOfAnother(Did),
     /// The agent cannot move there.

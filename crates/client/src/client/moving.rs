@@ -44,7 +44,8 @@ pub struct Moved {
 impl Client {
     /// Moves the agent to the hub at this URL, with the rotation key alone: it signs the new identity and the word in the
     /// old history that names it. The key file holds the new keys then; the old ones lie in [`KeyFile::former`], and the
-    /// old mailbox can be emptied with them. No other listener may use the inbox beside the key file meanwhile.
+    /// old mailbox can be emptied with them. No other listener may use the inbox beside the key file meanwhile. This client
+    /// stays who it was, without a file to write to: what changes the old identity afterwards is for a client of the old keys.
     ///
     /// Calling it again after an error or a crash, in this process or the next, finishes the same move.
     ///

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use aip_client::inbox::FileInbox;
 use aip_client::protocol::name::Did;
 use aip_client::{Client, Draft, Error, KeyFile, Move, Registration};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::aip::Aip;
 use crate::fake::{FakeHub, Fault};
@@ -63,6 +63,27 @@ async fn who_moved_is_reached_under_both_names_and_mail_under_way_arrives() {
     // Again makes no sense, and neither does a hub where the agent is.
     let again = moved.client.move_to(&two.url(), Move::default()).await;
     assert!(matches!(again, Err(Error::CannotMove(_))), "{again:?}");
+}
+
+/// A program that still has the keys of before: in its hands they neither replace those in the file nor are replaced.
+#[tokio::test]
+async fn who_it_was_does_not_overwrite_who_it_is() {
+    let (one, two, folder) = two_hubs().await;
+    let old = registered(&one, folder.path()).await;
+    let alice = agent(&one, "alice").await;
+    let moved = old.move_to(&two.url(), Move::default()).await.unwrap();
+    let ended = old.deactivate().await;
+    assert!(
+        matches!(&ended, Err(Error::KeysOfAnother(did)) if *did == moved.to),
+        "{ended:?}"
+    );
+    let file = KeyFile::at(folder.path().join("bob.key"));
+    assert_eq!(file.load().unwrap().kid(), moved.client.keys().unwrap().kid());
+    // The hub's word makes a client look into the file once more.
+    let unknown = json!({"status": 401, "code": "key_unknown", "detail": "as scripted", "request_id": "r-1"});
+    one.fail("/api/v1/messages", [Fault::Answer(401, unknown)]);
+    old.send(&Draft::text(alice.did().unwrap(), "x")).await.unwrap_err();
+    assert_eq!(old.did(), Some(moved.from));
 }
 
 #[tokio::test]
