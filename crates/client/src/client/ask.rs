@@ -25,8 +25,8 @@ const PROBLEM_JSON: &str = "application/problem+json";
 
 impl Client {
     /// Sends a request and waits for its answer: the message from its recipient whose `reply_to` is the request's id. The
-    /// answer is acknowledged; other mail is not touched, nor offered. A draft without a thread gets one of its own, and
-    /// one without an end is not answered after `wait`.
+    /// answer is acknowledged; other mail is not touched, and what is of another thread not offered. A draft without a thread
+    /// gets one of its own, and one without an end is not answered after `wait`.
     ///
     /// A [`crate::Listener`] of the same agent gets the answer as well, and may settle it first: ask from a listener's
     /// process by sending the draft, and take the answer from its stream.
@@ -35,10 +35,11 @@ impl Client {
     /// Those of [`Client::send`]; [`Error::NoAnswer`] when the time is over; [`Error::Refused`] with the code of its
     /// status when the request was given up on its way.
     pub async fn ask(&self, draft: &Draft, wait: Duration) -> Result<Incoming> {
-        let to = draft.recipient()?;
         let (draft, id, thread) = draft.clone().into_request(self.entropy(), wait);
         let ends_at = self.now() + wait;
-        self.send(&draft).await?;
+        let (sealed, _) = self.send_sealed(&draft).await?;
+        // Who answers is who was written to: an agent that has moved answers as who it is now.
+        let to = sealed.envelope().to.clone();
         let (mut failures, reply_to) = (0, id.hyphenated().to_string());
         loop {
             let found = self.fetch_answer(&thread, (&to, &reply_to), ends_at).await;

@@ -28,23 +28,28 @@ impl Client {
     /// the error of the last attempt when none of them can have reached the hub, [`Error::Invalid`] for a draft that no
     /// hub would take.
     pub async fn send(&self, draft: &Draft) -> Result<Sent> {
+        self.send_sealed(draft).await.map(|(_, sent)| sent)
+    }
+
+    /// The same, with the envelope that the hub took.
+    pub(super) async fn send_sealed(&self, draft: &Draft) -> Result<(SealedEnvelope, Sent)> {
         // With the id fixed here, a message that has to be sealed again is still the same message.
         let draft = draft.clone().with_fixed_id(self.entropy());
         let sealed = self.seal_patiently(&draft).await?;
-        match self.submit(&sealed).await {
+        let outcome = self.submit(&sealed).await;
+        match outcome {
             Err(error) if is_stale_key(&error) => {
                 self.refresh_own_keys().await?;
                 let again = self.seal(&draft).await?;
                 // The same key would be refused again; a refusal leaves no record, so the id may be used again.
                 if again.envelope().kid == sealed.envelope().kid {
-                    Err(error)
-                } else {
-                    self.submit(&again)
-                        .await
-                        .map_err(|error| after_sealing_again(&again, error))
+                    return Err(error);
                 }
+                let sent = self.submit(&again).await;
+                let sent = sent.map_err(|error| after_sealing_again(&again, error))?;
+                Ok((again, sent))
             }
-            outcome => outcome,
+            outcome => outcome.map(|sent| (sealed, sent)),
         }
     }
 

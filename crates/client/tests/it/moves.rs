@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use aip_client::inbox::FileInbox;
+use aip_client::protocol::envelope::Envelope;
 use aip_client::protocol::name::Did;
-use aip_client::{Client, Draft, Error, KeyFile, Move, Registration};
+use aip_client::{AgentKeys, Client, Draft, Error, KeyFile, Move, Registration};
 use serde_json::{Value, json};
 
 use crate::aip::Aip;
 use crate::fake::{FakeHub, Fault};
-use crate::support::{agent, builder, next, options, within};
+use crate::support::{DEADLINE, agent, builder, eventually, next, options, within};
 
 fn did(hub: &FakeHub, name: &str) -> Did {
     Did::parse(&format!("did:aip:{}:{name}", hub.domain.replace(':', "%3A"))).unwrap()
@@ -211,6 +212,36 @@ async fn a_claim_that_the_other_side_does_not_confirm_is_ignored() {
     let dora = agent(&two, "dora").await;
     let draft = Draft::text(&moved.from, "x");
     assert_eq!(dora.seal(&draft).await.unwrap().envelope().to, moved.from);
+}
+
+/// Whoever moved answers as who it is now.
+#[tokio::test]
+async fn who_moved_answers_what_its_old_name_was_asked() {
+    let (one, two, folder) = two_hubs().await;
+    let moved = registered(&one, folder.path())
+        .await
+        .move_to(&two.url(), Move::default())
+        .await
+        .unwrap();
+    // The scripted hub polls for bob alone.
+    let asker = agent(&two, "asker").await;
+    let asker = Client::builder(one.url())
+        .keys(AgentKeys::clone(&*asker.keys().unwrap()))
+        .build()
+        .unwrap();
+    let draft = Draft::text(&moved.from, "who are you?").kind("com.example.who.request");
+    let answering = async {
+        eventually("asked", || !one.bodies("/api/v1/messages").is_empty()).await;
+        let asked = Envelope::parse(&one.bodies("/api/v1/messages")[0]).unwrap();
+        let answer = Draft::text(&asked.from, "bob")
+            .reply_to(asked.id.to_string())
+            .thread(asked.thread.clone().unwrap());
+        let sealed = moved.client.seal(&answer).await.unwrap();
+        one.put("bob", sealed.wire());
+    };
+    let (answer, ()) = tokio::join!(asker.ask(&draft, DEADLINE), answering);
+    let answer = answer.unwrap();
+    assert_eq!((answer.from, answer.content.as_text()), (moved.to, Some("bob")));
 }
 
 #[tokio::test]
