@@ -25,8 +25,8 @@ const PROBLEM_JSON: &str = "application/problem+json";
 
 impl Client {
     /// Sends a request and waits for its answer: the message from its recipient whose `reply_to` is the request's id. The
-    /// answer is acknowledged; other mail is not touched, and what is of another thread not offered. A draft without a thread
-    /// gets one of its own, and one without an end is not answered after `wait`.
+    /// answer is acknowledged (where that fails, it may come once more); other mail is not touched, and what is of another
+    /// thread not offered. A draft without a thread gets one of its own, and one without an end is not answered after `wait`.
     ///
     /// A [`crate::Listener`] of the same agent gets the answer as well, and may settle it first: ask from a listener's
     /// process by sending the draft, and take the answer from its stream.
@@ -71,7 +71,10 @@ impl Client {
         let Some(answer) = page.items.into_iter().find(is_answer) else {
             return Ok(None);
         };
-        self.ack_recorded(&page.epoch, 0, &[answer.seq]).await?;
+        // The answer is here, and may have left the mailbox although the hub's word of it was lost: waiting on would lose it.
+        if let Err(error) = self.ack_recorded(&page.epoch, 0, &[answer.seq]).await {
+            tracing::warn!(error = error.sentence(), "an answer may be offered once more");
+        }
         Ok(Some(answer))
     }
 

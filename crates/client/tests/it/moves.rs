@@ -230,6 +230,8 @@ async fn who_moved_answers_what_its_old_name_was_asked() {
         .build()
         .unwrap();
     let draft = Draft::text(&moved.from, "who are you?").kind("com.example.who.request");
+    // The answer counts, too, where it is acknowledged and the hub's word of that is lost.
+    one.fail("/api/v1/inbox/ack", [Fault::LoseAnswer]);
     let answering = async {
         eventually("asked", || !one.bodies("/api/v1/messages").is_empty()).await;
         let asked = Envelope::parse(&one.bodies("/api/v1/messages")[0]).unwrap();
