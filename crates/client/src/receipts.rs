@@ -77,8 +77,7 @@ pub(crate) enum Kept {
     OtherDigest,
 }
 
-/// By the dedup key of the message (spec §5): its sender, its recipient and its id. A receipt of anybody else is for
-/// nothing that was asked for.
+/// By the recipient of the message and its id. A receipt of anybody else is for nothing that was asked for.
 pub(crate) type AskedKey = [u8; 16];
 
 /// The store.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use aip_protocol::envelope::dedup_key;
 use aip_protocol::error::ErrorCode;
+use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::limits::RECEIPT_BYTES_MAX;
 use crate::message::{Draft, Incoming, KIND_BOUNCE, KIND_RECEIPT, SealedEnvelope};
 use crate::opening::UNREADABLE;
-use crate::receipts::{Kept, Receipt, ReceiptState};
+use crate::receipts::{AskedKey, Kept, Receipt, ReceiptState};
 
 /// Why a receipt is not good.
 const RECEIPT_MISMATCH: &str = "receipt_mismatch";
@@ -82,7 +82,10 @@ impl Client {
 
     /// Writes down what a receipt for this will have to say.
     pub(super) async fn expect_receipt(&self, sealed: &SealedEnvelope) -> Result<()> {
-        let (key, digest) = (sealed.envelope().dedup_key(), sealed.envelope().multihash());
+        let (key, digest) = (
+            asked_key(&sealed.envelope().to, sealed.id()),
+            sealed.envelope().multihash(),
+        );
         let (receipts, now) = (Arc::clone(&self.0.receipts), self.now());
         blocking(move || receipts.ask(key, digest, now)).await?
     }
@@ -93,7 +96,7 @@ impl Client {
         let Some(receipt) = read(message) else {
             return Ok(Taken::Bad(UNREADABLE));
         };
-        let key = dedup_key(&message.envelope.to, &receipt.from, receipt.id);
+        let key = asked_key(&receipt.from, receipt.id);
         let (receipts, kept) = (Arc::clone(&self.0.receipts), receipt.clone());
         Ok(match blocking(move || receipts.keep(key, kept)).await?? {
             Kept::Now => Taken::Kept(Box::new(receipt)),
@@ -129,6 +132,16 @@ impl Client {
             }
         }
     }
+}
+
+/// What a message is known by whose receipt is waited for: its recipient and its id. Not its sender: this agent may have
+/// moved since, and the receipt comes to who it is now. The digest holds all three.
+fn asked_key(recipient: &Did, id: Uuid) -> AskedKey {
+    let mut hash = Sha256::new();
+    hash.update(id.as_bytes());
+    hash.update(recipient.as_str());
+    let digest = hash.finalize();
+    digest.first_chunk().copied().unwrap_or_default()
 }
 
 /// One message has one receipt of a state, whoever makes it how often.

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use aip_client::inbox::FileInbox;
 use aip_client::protocol::envelope::Envelope;
 use aip_client::protocol::name::Did;
-use aip_client::{AgentKeys, Client, Draft, Error, KeyFile, Move, Registration};
+use aip_client::{AgentKeys, Client, Draft, Error, KIND_RECEIPT, KeyFile, Move, Registration};
 use serde_json::{Value, json};
 
 use crate::aip::Aip;
 use crate::fake::{FakeHub, Fault};
-use crate::support::{DEADLINE, agent, builder, eventually, next, options, within};
+use crate::support::{
+    DEADLINE, agent, builder, eventually, listen, next, nothing_before_marker, options, within,
+};
 
 fn did(hub: &FakeHub, name: &str) -> Did {
     Did::parse(&format!("did:aip:{}:{name}", hub.domain.replace(':', "%3A"))).unwrap()
@@ -244,6 +246,25 @@ async fn who_moved_answers_what_its_old_name_was_asked() {
     let (answer, ()) = tokio::join!(asker.ask(&draft, DEADLINE), answering);
     let answer = answer.unwrap();
     assert_eq!((answer.from, answer.content.as_text()), (moved.to, Some("bob")));
+}
+
+#[tokio::test]
+async fn a_receipt_that_was_asked_for_before_a_move_counts_after_it() {
+    let (one, two, folder) = two_hubs().await;
+    let bob = registered(&one, folder.path()).await;
+    let carol = agent(&two, "carol").await;
+    let draft = Draft::text(carol.did().unwrap(), "sign here").ask_receipt();
+    let asked = bob.seal(&draft).await.unwrap();
+    let moved = bob.move_to(&two.url(), Move::default()).await.unwrap();
+    let id = asked.id().to_string();
+    let body = json!({"id": id, "digest": asked.envelope().multihash(), "state": "delivered", "at": "2026-11-30T12:00:00Z"});
+    let receipt = Draft::json(&moved.from, body)
+        .kind(KIND_RECEIPT)
+        .reply_to(id.as_str());
+    carol.send(&receipt).await.unwrap();
+    let mut listener = listen(&moved.client);
+    nothing_before_marker(&two, &mut listener, "bob").await;
+    assert!(moved.client.receipt(asked.id()).await.unwrap().is_some());
 }
 
 #[tokio::test]
