@@ -144,7 +144,8 @@ impl Client {
     }
 
     /// One long poll through an inbox: returns the messages that were not processed before, and acknowledges those that
-    /// were. Receipts are not among them: they are checked, kept ([`Client::receipts`]) and acknowledged. When a message is processed, [`Client::settle`] it.
+    /// were. Receipts are not among them: they are checked, kept ([`Client::receipts`]) and acknowledged. When a message is
+    /// processed, [`Client::settle`] it.
     pub async fn poll(&self, inbox: &dyn Inbox, limit: u32, wait: Duration) -> Result<Vec<Incoming>> {
         let page = self.fetch_inbox(None, limit, wait).await?;
         inbox.enter(&page.epoch, page.floor).await?;
@@ -153,8 +154,16 @@ impl Client {
             if inbox.seen(&message.key()).await? {
                 before.push(message.seq);
             } else if message.kind == KIND_RECEIPT {
-                if let Taken::Bad(code) = self.take_receipt(&message).await? {
-                    tracing::warn!(seq = message.seq, code, from = %message.from, "a receipt is not good");
+                match self.take_receipt(&message).await {
+                    Ok(Taken::Bad(code)) => {
+                        tracing::warn!(seq = message.seq, code, from = %message.from, "a receipt is not good");
+                    }
+                    Ok(Taken::Kept(_) | Taken::Done) => {}
+                    // It stays in the mailbox, and holds up nothing else.
+                    Err(error) => {
+                        tracing::warn!(seq = message.seq, error = error.sentence(), "a receipt cannot be kept just now");
+                        continue;
+                    }
                 }
                 inbox.record(&[message.key()], self.now()).await?;
                 before.push(message.seq);

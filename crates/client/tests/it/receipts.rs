@@ -138,12 +138,45 @@ async fn long_polls_give_and_take_receipts_too() {
     assert_eq!(waiting(&hub, "bob"), 0, "it is acknowledged");
 }
 
+#[tokio::test]
+async fn a_receipt_that_cannot_be_kept_holds_up_no_mail() {
+    let hub = FakeHub::start().await;
+    let alice = agent(&hub, "alice").await;
+    let folder = tempfile::tempdir().unwrap();
+    let bob = builder(&hub).state_folder(folder.path()).build().unwrap();
+    bob.register("bob", Registration::default()).await.unwrap();
+    let asked = bob
+        .seal(&Draft::text(to(&hub, "alice"), "x").ask_receipt())
+        .await
+        .unwrap();
+    let (id, digest) = (asked.id().to_string(), asked.envelope().multihash());
+    says(&alice, claim_to(&hub, "bob", (&id, &digest))).await;
+    says(&alice, Draft::text(to(&hub, "bob"), "mail")).await;
+    // Something stands in the way of the store.
+    let (receipts, aside) = (folder.path().join("receipts"), folder.path().join("aside"));
+    std::fs::rename(&receipts, &aside).unwrap();
+    std::fs::write(&receipts, "a file").unwrap();
+    let inbox = MemoryInbox::new();
+    let messages = bob.poll(&inbox, 10, std::time::Duration::ZERO).await.unwrap();
+    assert_eq!(messages.len(), 1);
+    assert_eq!(messages[0].content.as_text(), Some("mail"));
+    assert_eq!(waiting(&hub, "bob"), 2, "the receipt stays in the mailbox");
+    std::fs::remove_file(&receipts).unwrap();
+    std::fs::rename(&aside, &receipts).unwrap();
+    bob.settle(&inbox, &messages).await.unwrap();
+    assert!(bob.poll(&inbox, 10, std::time::Duration::ZERO).await.unwrap().is_empty());
+    assert!(bob.receipt(asked.id()).await.unwrap().is_some());
+    assert_eq!(waiting(&hub, "bob"), 0);
+}
+
 /// A receipt that says this, whoever signs it.
 fn claim(hub: &FakeHub, id: &str, digest: &str) -> Draft {
+    claim_to(hub, "alice", (id, digest))
+}
+
+fn claim_to(hub: &FakeHub, name: &str, (id, digest): (&str, &str)) -> Draft {
     let body = json!({"id": id, "digest": digest, "state": "delivered", "at": "2026-11-30T12:00:00.000Z"});
-    Draft::json(to(hub, "alice"), body)
-        .kind(KIND_RECEIPT)
-        .reply_to(id)
+    Draft::json(to(hub, name), body).kind(KIND_RECEIPT).reply_to(id)
 }
 
 async fn says(who: &Client, draft: Draft) {
