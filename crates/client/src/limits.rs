@@ -98,7 +98,7 @@ pub const RECEIPTS_PRUNE_EVERY: u64 = 64;
 pub const RECEIPT_DIGESTS_MAX: usize = 4;
 /// Bytes of the envelope of a receipt; a good one has about a thousand.
 pub const RECEIPT_BYTES_MAX: usize = 8 * 1024;
-/// Receipts that wait to be sent. When so many do, acknowledging waits for them.
+/// Receipts that wait to be sent. When so many do, further ones are not given: acknowledging never waits for them.
 pub const RECEIPTS_WAITING_MAX: usize = 1024;
 /// Receipts that came in, kept for a slow reader of them; all are in the store.
 pub const RECEIPTS_TOLD: usize = 256;

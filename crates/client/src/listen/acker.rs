@@ -31,7 +31,7 @@ pub struct Acker {
 impl Acker {
     /// The message is processed: records it in the inbox, then tells the hub. When this returns, it will not be handed over
     /// again, even if the hub never hears of it. A sender that asks for a receipt gets one, unless this client gives none
-    /// ([`crate::ClientBuilder::answer_receipts`]).
+    /// ([`crate::ClientBuilder::answer_receipts`]) or too many wait to be sent: nothing here waits for them.
     ///
     /// # Errors
     /// A broken inbox. Then the hub was not told.
@@ -50,8 +50,13 @@ impl Acker {
             self.close(&key.id);
             self.ack_place(key).await?;
         }
-        for receipt in self.client.answers_for(messages) {
-            drop(self.answers.send(Answer::Receipt(Box::new(receipt))).await);
+        // Whoever asks for a receipt and is slow to be found then must not hold up what is acknowledged.
+        let receipts = self.client.answers_for(messages);
+        let left_out = receipts
+            .filter_map(|receipt| self.answers.try_send(Answer::Receipt(Box::new(receipt))).err())
+            .count();
+        if left_out > 0 {
+            tracing::warn!(left_out, "receipts are not given: too many wait, or the listener is closed");
         }
         Ok(())
     }
@@ -159,5 +164,68 @@ impl Acker {
     async fn tell(&self, command: Command) -> Result<()> {
         drop(self.commands.send(command).await);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aip_protocol::name::Did;
+    use aip_protocol::time::Timestamp;
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::entropy::Entropy;
+    use crate::inbox::MemoryInbox;
+    use crate::keys::AgentKeys;
+    use crate::message::{Content, Draft};
+
+    fn keys(did: &str) -> AgentKeys {
+        AgentKeys::generate(Did::parse(did).unwrap(), &Entropy::system())
+    }
+
+    /// A stranger's message that asks for a receipt.
+    fn asking(seq: u64, own: &AgentKeys) -> Incoming {
+        let stranger = keys("did:aip:two.example:mallory");
+        let now = Timestamp::from_unix_millis(1_800_000_000_000);
+        let to = (own.did(), own.sealing[0].public());
+        let draft = Draft::text(own.did(), "x").ask_receipt();
+        let sealed = draft.seal(&stranger, to, now, &Entropy::system()).unwrap();
+        let envelope = sealed.envelope().clone();
+        Incoming {
+            epoch: "e".to_owned(),
+            seq,
+            attempt: 1,
+            accepted_at: now,
+            from: envelope.from.clone(),
+            id: envelope.id,
+            kind: envelope.kind.clone(),
+            thread: None,
+            reply_to: None,
+            content: Content::text("x"),
+            asks_receipt: true,
+            envelope,
+        }
+    }
+
+    #[test]
+    fn acknowledging_does_not_wait_for_those_who_ask() {
+        let own = keys("did:aip:one.example:bob");
+        let client = Client::builder("http://localhost:1").keys(own.clone());
+        let (commands, mut told) = mpsc::channel(8);
+        let (answers, mut waiting) = mpsc::channel(1);
+        let acker = Acker {
+            client: client.build().unwrap(),
+            inbox: Arc::new(MemoryInbox::new()),
+            commands,
+            answers,
+            open: Arc::default(),
+        };
+        let messages = [asking(1, &own), asking(2, &own)];
+        let acked = acker.ack_all(&messages).now_or_never();
+        acked.expect("it waits for nothing").unwrap();
+        let acks = std::iter::from_fn(|| told.try_recv().ok());
+        assert_eq!(acks.count(), 2);
+        assert!(matches!(waiting.try_recv(), Ok(Answer::Receipt(_))));
+        assert!(waiting.try_recv().is_err(), "there was no room for the other");
     }
 }
