@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use aip_protocol::identity::{Identity, Keys, OperationDraft};
 use aip_protocol::name::{Did, Domain, Handle, Name};
 
-use super::follow::{MOVED_FROM, MOVED_TO, moved_to};
+use super::follow::{MOVED_FROM, MOVED_TO, moved_from, moved_to};
 use super::lookup::is_unknown_agent;
 use super::{Client, blocking};
 use crate::error::{Error, Result};
@@ -63,7 +63,10 @@ impl Client {
         let to = Handle { name, domain }.did();
         if *keys.did() == to && moving_file(&file).exists() {
             // The last step of all was left.
-            return self.settled(&file, hub_url, to).await;
+            let history = door.history(to.as_str()).await?;
+            let from = history.first().and_then(moved_from);
+            let from = from.ok_or_else(|| cannot("the new identity does not say where it came from"))?;
+            return self.settled(&file, hub_url, (from, to));
         }
         let identity = self.look_up(keys.did(), Freshness::Asked).await?;
         check_sense(&keys, &identity, &to)?;
@@ -73,9 +76,8 @@ impl Client {
             self.edit_identity(|draft| drop(draft.extra.insert(MOVED_TO, to.as_str())))
                 .await?;
         }
-        let keys = new.keys()?;
-        self.exchange(&file, &keys).await?;
-        self.settled(&file, hub_url, to).await
+        self.exchange(&file, &new.keys()?).await?;
+        self.settled(&file, hub_url, (keys.did().clone(), to))
     }
 
     /// A client like this one, with other keys or none.
@@ -197,12 +199,10 @@ impl Client {
         .await?
     }
 
-    async fn settled(&self, file: &KeyFile, hub_url: &str, to: Did) -> Result<Moved> {
-        remove(moving_file(file).path())?;
+    /// Nothing is left to do, so nothing is asked of anybody: what failed after this could not be finished any more.
+    fn settled(&self, file: &KeyFile, hub_url: &str, (from, to): (Did, Did)) -> Result<Moved> {
         let client = self.beside(hub_url, Some(file.clone()))?;
-        let founder = client.history(to.as_str()).await?;
-        let from = founder.first().and_then(super::follow::moved_from);
-        let from = from.ok_or_else(|| cannot("the new identity does not say where it came from"))?;
+        remove(moving_file(file).path())?;
         Ok(Moved { from, to, client })
     }
 }

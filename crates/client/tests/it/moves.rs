@@ -117,6 +117,22 @@ async fn a_move_that_was_interrupted_anywhere_is_finished_by_the_next_call() {
     }
 }
 
+/// Whenever the new hub is away once more, the same call finishes the move.
+#[tokio::test]
+async fn a_new_hub_that_cannot_be_read_does_not_strand_a_move() {
+    let (one, two, folder) = two_hubs().await;
+    let client = registered(&one, folder.path()).await;
+    two.fail("/api/v1/agents/bob/history", [Fault::HangUp]);
+    let moved = match client.move_to(&two.url(), Move::default()).await {
+        Err(error) => {
+            assert!(error.is_transient(), "{error}");
+            bob(&one, folder.path()).move_to(&two.url(), Move::default()).await
+        }
+        moved => moved,
+    };
+    assert_eq!(moved.unwrap().to, did(&two, "bob"));
+}
+
 /// Something stands in the way of the last steps, which are on this machine.
 #[tokio::test]
 async fn keys_that_could_not_be_exchanged_are_exchanged_by_the_next_call() {
