@@ -1,8 +1,8 @@
 //! Moving to another hub: a new identity there, and two histories that point at each other
 //! (`docs/protocol/federation.md`, Moves).
 //!
-//! The order makes every interruption harmless: the new keys are written down, the new identity is registered, the old
-//! history points at it, and only then do the new keys take the place of the old ones, which are kept beside them: mail
+//! The order makes every interruption harmless: the new keys are written down, the new identity is registered and found
+//! where everybody looks, the old history points at it, and only then do the new keys take the place of the old ones, which are kept beside them: mail
 //! that was under way is sealed for them and lies in the old mailbox. Each step looks first whether it is done, so the
 //! same call again goes on where it stopped.
 
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use aip_protocol::identity::{Identity, Keys, OperationDraft};
 use aip_protocol::name::{Did, Domain, Handle, Name};
 
-use super::follow::{MOVED_FROM, MOVED_TO, moved_from, moved_to};
+use super::follow::{MOVED_FROM, MOVED_TO, is_claimed_back, moved_from, moved_to};
 use super::lookup::is_unknown_agent;
 use super::{Client, blocking};
 use crate::error::{Error, Result};
@@ -50,7 +50,7 @@ impl Client {
     /// Calling it again after an error or a crash, in this process or the next, finishes the same move.
     ///
     /// # Errors
-    /// [`Error::CannotMove`] where it makes no sense; the refusals of [`Client::register`] at the new hub and of
+    /// [`Error::CannotMove`] where it makes no sense, such as to a hub that its domain does not lead to; the refusals of [`Client::register`] at the new hub and of
     /// [`Client::edit_identity`] at the old one.
     pub async fn move_to(&self, hub_url: &str, options: Move) -> Result<Moved> {
         let file = self.0.key_file.clone();
@@ -72,6 +72,7 @@ impl Client {
         check_sense(&keys, &identity, &to)?;
         let new = self.prepare(&file, hub_url, (&keys, &identity), &to).await?;
         self.found_anew(&new, options.invite.as_deref()).await?;
+        self.check_findable(&identity, &to).await?;
         if moved_to(&identity).is_none() {
             self.edit_identity(|draft| drop(draft.extra.insert(MOVED_TO, to.as_str())))
                 .await?;
@@ -181,6 +182,21 @@ impl Client {
             remove(file.path())?;
         }
         outcome.map(drop)
+    }
+
+    /// Others look an agent up by its domain. Where that does not lead to the new identity, whatever the new hub says of
+    /// itself, the old history must not point there.
+    async fn check_findable(&self, old: &Identity, to: &Did) -> Result<()> {
+        let is_found = match self.history(to.as_str()).await {
+            Ok(history) => history.first().is_some_and(|genesis| is_claimed_back(old, genesis)),
+            Err(error) if is_unknown_agent(&error) => false,
+            Err(error) => return Err(error),
+        };
+        let nobody = || {
+            let (handle, domain) = (to.handle(), to.domain());
+            cannot(format!("{} does not lead to that hub: nobody would find {handle} there", domain.as_str()))
+        };
+        is_found.then_some(()).ok_or_else(nobody)
     }
 
     /// The old keys and the old inbox go aside, the new keys take their place.

@@ -195,6 +195,22 @@ async fn what_makes_no_sense_is_refused_and_nothing_has_happened() {
 }
 
 #[tokio::test]
+async fn a_hub_that_its_domain_does_not_lead_to_is_not_moved_to() {
+    let (one, liar, folder) = two_hubs().await;
+    let other = FakeHub::start().await;
+    let client = registered(&one, folder.path()).await;
+    let claims = json!({"aip": "1", "domain": other.domain, "hub": liar.url()});
+    liar.fail("/.well-known/aip", [Fault::Answer(200, claims)]);
+    let refused = client.move_to(&liar.url(), Move::default()).await;
+    assert!(matches!(refused, Err(Error::CannotMove(_))), "{refused:?}");
+    assert_eq!(liar.count("/api/v1/agents"), 1, "it had said yes");
+    let history = client.history(did(&one, "bob").as_str()).await.unwrap();
+    assert_eq!(history.len(), 1, "the old history does not point there");
+    let file = KeyFile::at(folder.path().join("bob.key"));
+    assert_eq!(file.did().unwrap(), did(&one, "bob"));
+}
+
+#[tokio::test]
 async fn a_claim_that_the_other_side_does_not_confirm_is_ignored() {
     let (one, two, folder) = two_hubs().await;
     let bob = registered(&one, folder.path()).await;
