@@ -125,7 +125,8 @@ impl Draft {
     }
 
     /// Asks the recipient for a receipt: its own signed word that it has this very message. The wish lies in the sealed
-    /// body, so that no hub learns of it. A recipient may decline, and its library may be too old to know of receipts.
+    /// body, so that no hub learns of it; the type of the receipt itself is in the clear, as that of every message. A
+    /// recipient may decline, and its library may be too old to know of receipts.
     #[must_use]
     pub fn ask_receipt(mut self) -> Self {
         self.asks_receipt = true;

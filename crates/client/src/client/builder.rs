@@ -108,7 +108,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Whether a processed message whose sender asks for a receipt is answered with one; it is, unless this says no.
+    /// Whether a processed message whose sender asks for a receipt is answered with one; it is, unless this says no. Saying
+    /// no keeps back the proof only: that a message was acknowledged, and when, its sender learns from the hub.
     pub fn answer_receipts(mut self, answer: bool) -> Self {
         self.answers_receipts = answer;
         self
