@@ -110,10 +110,10 @@ impl Client {
         self.0.hub.get_or_try_init(ask).await
     }
 
-    /// Reads the key file again: another process may have rotated the keys. Without a file, nothing happens; nor where it
+    /// Reads the key file again: another process may have rotated the keys. Where there is none, nothing happens; nor where it
     /// holds the keys of whom the agent has moved to meanwhile, which are no use for the mail of this one.
     pub(crate) async fn reload_keys(&self) -> Result<()> {
-        let Some(file) = self.0.key_file.clone() else {
+        let Some(file) = self.0.key_file.clone().filter(KeyFile::exists) else {
             return Ok(());
         };
         let loaded = blocking(move || file.load()).await??;

@@ -94,6 +94,7 @@ impl Client {
     /// know where the agent stands. True when there was one and the hub has it.
     pub async fn finish_change(&self) -> Result<bool> {
         let _one_at_a_time = self.0.changing.lock().await;
+        self.reload_keys().await?;
         self.finish(None).await
     }
 
@@ -102,6 +103,8 @@ impl Client {
         edit: impl FnOnce(&AgentKeys, &mut OperationDraft) -> Result<FreshKeys>,
     ) -> Result<Identity> {
         let _one_at_a_time = self.0.changing.lock().await;
+        // What another process wrote since is kept: with keys that only it knows, mail under way would be lost.
+        self.reload_keys().await?;
         self.finish(None).await?;
         let mut keys = AgentKeys::clone(&*self.keys()?);
         let did = keys.did().clone();

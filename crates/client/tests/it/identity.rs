@@ -40,6 +40,23 @@ async fn registering_twice_is_registering_once() {
     assert_eq!(hub.bodies(AGENTS).len(), 1);
 }
 
+/// Two processes with one key file: the second rotation keeps what the first one wrote, which mail is sealed for.
+#[tokio::test]
+async fn a_rotation_keeps_the_keys_that_another_process_wrote() {
+    let hub = FakeHub::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = KeyFile::at(folder.path().join("k"));
+    let open = || builder(&hub).key_file(file.clone()).unwrap().build().unwrap();
+    open().register("alice", Registration::default()).await.unwrap();
+    let (here, there) = (open(), open());
+    there.rotate(Rotation::default()).await.unwrap();
+    let theirs = file.load().unwrap().opening().next().unwrap().public().clone();
+    let identity = here.rotate(Rotation::default()).await.unwrap();
+    let kept = file.load().unwrap();
+    assert!(kept.opening().any(|key| *key.public() == theirs));
+    assert_eq!(identity.head().keys.sealing.len(), 1, "the hub lists the newest only");
+}
+
 #[tokio::test]
 async fn a_name_that_is_taken_leaves_no_key_file_behind() {
     let hub = FakeHub::start().await;
