@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
 use crate::files;
-use crate::limits::{IDENTITIES_MAX, IDENTITY_FRESH, IDENTITY_REFRESH_MIN};
+use crate::limits::{IDENTITIES_MAX, IDENTITY_FRESH, IDENTITY_REFRESH_MIN, LOOKUP_PAUSE};
 
 /// How fresh an identity has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,13 +157,7 @@ impl Identities {
             write_pin(&path, did, history)?;
         }
         let mut known = self.known();
-        if known.len() >= IDENTITIES_MAX && !known.contains_key(did) {
-            let oldest = known
-                .iter()
-                .min_by_key(|(_, known)| known.asked_at)
-                .map(|(did, _)| did.clone());
-            oldest.and_then(|did| known.remove(&did));
-        }
+        make_room(&mut known, did);
         let doubted_at = known.get(did).and_then(|known| known.doubted_at);
         let identity = history.identity.clone();
         known.insert(
@@ -175,6 +169,19 @@ impl Identities {
             },
         );
         Ok(history.identity.clone())
+    }
+
+    /// The agent's hub did not answer: what is pinned will do a little longer before it is asked again.
+    pub(crate) fn bridge(&self, did: &Did, pinned: &Identity, now: Timestamp) {
+        let mut known = self.known();
+        make_room(&mut known, did);
+        let asked_at = now + LOOKUP_PAUSE - IDENTITY_FRESH;
+        let known = known.entry(did.clone()).or_insert_with(|| Known {
+            identity: pinned.clone(),
+            asked_at,
+            doubted_at: None,
+        });
+        known.asked_at = known.asked_at.max(asked_at);
     }
 
     /// A DID may be longer than a file name may be, so files are named by its hash.
@@ -196,6 +203,17 @@ impl Identities {
         let path = path.with_extension(format!("fork-{}.json", history.identity.head_hash()));
         write_pin(&path, did, history)?;
         Ok(path.parent().map(Path::to_owned))
+    }
+}
+
+/// Forgets what was asked for longest ago, where there is no room for another one.
+fn make_room(known: &mut HashMap<Did, Known>, did: &Did) {
+    if known.len() >= IDENTITIES_MAX && !known.contains_key(did) {
+        let oldest = known
+            .iter()
+            .min_by_key(|(_, known)| known.asked_at)
+            .map(|(did, _)| did.clone());
+        oldest.and_then(|did| known.remove(&did));
     }
 }
 

@@ -26,6 +26,9 @@ pub const RETRY_AFTER_MAX: Duration = Duration::from_mins(5);
 pub const IDENTITY_FRESH: Duration = Duration::from_mins(5);
 /// Between two forced look-ups of the same identity: a stream of forgeries must not become a stream of requests.
 pub const IDENTITY_REFRESH_MIN: Duration = Duration::from_secs(5);
+/// Before a hub that did not answer is asked for the same identity again: one that is away must not cost every message to its
+/// agents a time-out.
+pub const LOOKUP_PAUSE: Duration = Duration::from_secs(30);
 /// Identities held in memory.
 pub const IDENTITIES_MAX: usize = 4096;
 /// Pages of one identity history that are read.

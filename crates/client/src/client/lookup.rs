@@ -90,7 +90,9 @@ impl Client {
             Ok(history) => self.0.identities.admit(did, &history, self.now()),
             // A hub that is away does not make a known agent unknown.
             Err(error) if error.is_transient() && freshness == Freshness::Remembered => {
-                self.0.identities.pinned(did)?.ok_or(error)
+                let pinned = self.0.identities.pinned(did)?.ok_or(error)?;
+                self.0.identities.bridge(did, &pinned, self.now());
+                Ok(pinned)
             }
             Err(error) => Err(error),
         }

@@ -210,3 +210,21 @@ async fn an_answer_that_does_not_follow_from_the_history_is_not_believed() {
     }
     assert!(reader.resolve(alice.did().unwrap().as_str()).await.is_ok());
 }
+
+/// Whoever writes to agents of a hub that is away waits for it once, not once per message.
+#[tokio::test]
+async fn a_hub_that_is_away_is_not_asked_for_every_message() {
+    let (one, two) = (FakeHub::start().await, FakeHub::start().await);
+    let _bob = agent(&two, "bob").await;
+    let folder = tempfile::tempdir().unwrap();
+    let open = || builder(&one).state_folder(folder.path()).build().unwrap();
+    let (to_bob, history) = (format!("bob#{}", two.domain), "/api/v1/agents/bob/history");
+    let pinned = open().identity(&to_bob).await.unwrap();
+    let (client, before) = (open(), two.count(history));
+    two.fail(history, [Fault::HangUp, Fault::HangUp, Fault::HangUp]);
+    for _ in 0..3 {
+        let identity = client.identity(&to_bob).await.unwrap();
+        assert_eq!(identity.head_hash(), pinned.head_hash());
+    }
+    assert_eq!(two.count(history), before + 1);
+}
