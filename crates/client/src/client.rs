@@ -64,7 +64,7 @@ struct Inner {
     key_file: Option<KeyFile>,
     hub: OnceCell<HubInfo>,
     identities: Identities,
-    moves: follow::ConfirmedMoves,
+    claims: follow::Claims,
     receipts: Arc<Receipts>,
     answers_receipts: bool,
     tokens: token::Tokens,

@@ -26,8 +26,8 @@ pub const RETRY_AFTER_MAX: Duration = Duration::from_mins(5);
 pub const IDENTITY_FRESH: Duration = Duration::from_mins(5);
 /// Between two forced look-ups of the same identity: a stream of forgeries must not become a stream of requests.
 pub const IDENTITY_REFRESH_MIN: Duration = Duration::from_secs(5);
-/// Before a hub that did not answer is asked for the same identity again: one that is away must not cost every message to its
-/// agents a time-out.
+/// Before a hub that did not answer is asked for the same identity again, and a move that the other side did not confirm is
+/// looked at again: neither may cost every message a time-out.
 pub const LOOKUP_PAUSE: Duration = Duration::from_secs(30);
 /// Identities held in memory.
 pub const IDENTITIES_MAX: usize = 4096;
@@ -108,7 +108,7 @@ pub const RECEIPTS_TOLD: usize = 256;
 
 /// Moves of one agent, one after the other, that are followed.
 pub const MOVES_FOLLOWED_MAX: usize = 3;
-/// Moves that are known to be confirmed by both sides.
+/// Claims to have moved of which is known whether the other side confirms them.
 pub const MOVES_REMEMBERED_MAX: usize = 1024;
 
 /// A listing on the wire, in bytes (spec §9 leaves it to hubs; this project's take so much).

@@ -130,7 +130,7 @@ impl ClientBuilder {
             keys: RwLock::new(self.keys.map(Arc::new)),
             key_file: self.key_file,
             hub: OnceCell::new(),
-            moves: super::follow::ConfirmedMoves::default(),
+            claims: super::follow::Claims::default(),
             receipts: Arc::new(Receipts::new(
                 folder.as_ref().map(|folder| folder.join("receipts")),
             )),

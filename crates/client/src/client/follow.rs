@@ -1,16 +1,17 @@
 //! Following an agent that has moved: only where both histories point at each other
 //! (`docs/protocol/federation.md`, Moves).
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use aip_protocol::identity::{Identity, Operation};
 use aip_protocol::name::Did;
+use aip_protocol::time::Timestamp;
 
 use super::Client;
 use crate::error::Result;
 use crate::identities::Freshness;
-use crate::limits::{MOVES_FOLLOWED_MAX, MOVES_REMEMBERED_MAX};
+use crate::limits::{LOOKUP_PAUSE, MOVES_FOLLOWED_MAX, MOVES_REMEMBERED_MAX};
 
 /// Names the new DID, in the newest operation of the old history.
 pub(super) const MOVED_TO: &str = "moved_to";
@@ -36,25 +37,35 @@ pub(super) fn is_claimed_back(old: &Identity, genesis: &Operation) -> bool {
     moved_from(genesis).as_ref() == Some(old.did()) && old.head().keys.rotation.contains(genesis.signer())
 }
 
-/// Moves that both sides confirmed, by the head of the old history. A genesis never changes, so what was seen once holds.
+/// What is known of a claim to have moved.
+#[derive(Debug, Clone, Copy)]
+enum Claim {
+    /// Both sides say so. A genesis never changes, so what was seen once holds.
+    Confirmed,
+    /// At this time the other side did not say so, or could not be looked at.
+    Doubted(Timestamp),
+}
+
+/// Claims to have moved, by the head of the old history and where it points.
 #[derive(Debug, Default)]
-pub(super) struct ConfirmedMoves(Mutex<HashSet<(String, Did)>>);
+pub(super) struct Claims(Mutex<HashMap<(String, Did), Claim>>);
 
-impl ConfirmedMoves {
-    fn holds(&self, old: &Identity, to: &Did) -> bool {
-        self.confirmed()
-            .contains(&(old.head_hash().to_owned(), to.clone()))
+impl Claims {
+    fn known(&self, old: &Identity, to: &Did) -> Option<Claim> {
+        self.claims()
+            .get(&(old.head_hash().to_owned(), to.clone()))
+            .copied()
     }
 
-    fn remember(&self, old: &Identity, to: &Did) {
-        let mut confirmed = self.confirmed();
-        if confirmed.len() >= MOVES_REMEMBERED_MAX {
-            confirmed.clear();
+    fn remember(&self, old: &Identity, to: &Did, claim: Claim) {
+        let mut claims = self.claims();
+        if claims.len() >= MOVES_REMEMBERED_MAX {
+            claims.clear();
         }
-        confirmed.insert((old.head_hash().to_owned(), to.clone()));
+        claims.insert((old.head_hash().to_owned(), to.clone()), claim);
     }
 
-    fn confirmed(&self) -> MutexGuard<'_, HashSet<(String, Did)>> {
+    fn claims(&self) -> MutexGuard<'_, HashMap<(String, Did), Claim>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -86,17 +97,28 @@ impl Client {
         identity
     }
 
-    /// The identity that this one moved to, if that one says so too.
+    /// The identity that this one moved to, if that one says so too. A claim that did not hold is not looked at again with
+    /// every message.
     async fn moved(&self, old: &Identity, to: &Did) -> Result<Option<Identity>> {
-        if !self.0.moves.holds(old, to) {
-            let operations = self.history(to.as_str()).await?;
-            if !operations
-                .first()
-                .is_some_and(|genesis| is_claimed_back(old, genesis))
-            {
-                return Ok(None);
+        match self.0.claims.known(old, to) {
+            Some(Claim::Confirmed) => {}
+            Some(Claim::Doubted(at)) if at <= self.now() && self.now() < at + LOOKUP_PAUSE => return Ok(None),
+            _ => {
+                let history = self.history(to.as_str()).await;
+                let is_confirmed = history
+                    .as_ref()
+                    .is_ok_and(|operations| operations.first().is_some_and(|first| is_claimed_back(old, first)));
+                let claim = if is_confirmed {
+                    Claim::Confirmed
+                } else {
+                    Claim::Doubted(self.now())
+                };
+                self.0.claims.remember(old, to, claim);
+                history?;
+                if !is_confirmed {
+                    return Ok(None);
+                }
             }
-            self.0.moves.remember(old, to);
         }
         let new = self.look_up(to, Freshness::Remembered).await?;
         Ok((!new.is_deactivated()).then_some(new))

@@ -226,6 +226,10 @@ async fn a_claim_that_the_other_side_does_not_confirm_is_ignored() {
         alice.seal(&draft).await.unwrap().envelope().to,
         mallory.did().unwrap()
     );
+    // Nor is it looked at again with every message.
+    let asked = two.count("/api/v1/agents/victim");
+    alice.seal(&draft).await.unwrap();
+    assert_eq!(two.count("/api/v1/agents/victim"), asked);
     // In circles, and to nobody.
     for (to, witness) in [(mallory.did().unwrap(), "w1"), (did(&two, "nobody"), "w2")] {
         point(&mallory, &to).await;
