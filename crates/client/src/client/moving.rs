@@ -70,6 +70,9 @@ impl Client {
         }
         let identity = self.look_up(keys.did(), Freshness::Asked).await?;
         check_sense(&keys, &identity, &to)?;
+        // Now, and not after the last word in the old history: a move that a listener holds up has not begun.
+        let inbox = file.state_folder().join("inbox");
+        blocking(move || check_unused(&inbox)).await??;
         let new = self.prepare(&file, hub_url, (&keys, &identity), &to).await?;
         self.found_anew(&new, options.invite.as_deref()).await?;
         self.check_findable(&identity, &to).await?;
@@ -255,12 +258,20 @@ fn folder_of(path: &Path) -> PathBuf {
     path.parent().map(Path::to_owned).unwrap_or_default()
 }
 
-/// What was processed of the old mailbox is known where the old mailbox is emptied. The lock tells a listener that runs.
+/// The lock tells a listener that runs.
+fn check_unused(inbox: &Path) -> Result<()> {
+    if inbox.exists() {
+        drop(FileInbox::open(inbox)?);
+    }
+    Ok(())
+}
+
+/// What was processed of the old mailbox is known where the old mailbox is emptied.
 fn keep_inbox(from: &Path, to: &Path) -> Result<()> {
     if !from.exists() || to.exists() {
         return Ok(());
     }
-    drop(FileInbox::open(from)?);
+    check_unused(from)?;
     files::create_private_folder(&folder_of(to)).map_err(Error::file(to))?;
     std::fs::rename(from, to).map_err(Error::file(from))?;
     files::sync_folder_of(to).map_err(Error::file(to))

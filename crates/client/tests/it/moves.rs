@@ -172,6 +172,16 @@ async fn what_makes_no_sense_is_refused_and_nothing_has_happened() {
         1,
         "the old history does not point at somebody else"
     );
+    let other = Some("elsewhere".to_owned());
+    let other = Move { name: other, ..Move::default() };
+    let listening = FileInbox::open(folder.path().join("bob.key.state/inbox")).unwrap();
+    client.move_to(&two.url(), other).await.unwrap_err();
+    drop(listening);
+    assert_eq!(
+        client.history(did(&one, "bob").as_str()).await.unwrap().len(),
+        1,
+        "a listener has the inbox"
+    );
     for hub in [&one, &two] {
         let in_memory = taken.move_to(&hub.url(), Move::default()).await;
         assert!(matches!(in_memory, Err(Error::CannotMove(_))));
