@@ -33,7 +33,7 @@ fn named(operation: &Operation, member: &str) -> Option<Did> {
 }
 
 /// Whether one owner made both: the new history names the old one, signed by a rotation key that the old one lists.
-pub(super) fn is_claimed_back(old: &Identity, genesis: &Operation) -> bool {
+fn is_claimed_back(old: &Identity, genesis: &Operation) -> bool {
     moved_from(genesis).as_ref() == Some(old.did()) && old.head().keys.rotation.contains(genesis.signer())
 }
 
@@ -102,25 +102,30 @@ impl Client {
     async fn moved(&self, old: &Identity, to: &Did) -> Result<Option<Identity>> {
         match self.0.claims.known(old, to) {
             Some(Claim::Confirmed) => {}
-            Some(Claim::Doubted(at)) if at <= self.now() && self.now() < at + LOOKUP_PAUSE => return Ok(None),
+            Some(Claim::Doubted(at)) if at <= self.now() && self.now() < at + LOOKUP_PAUSE => {
+                return Ok(None);
+            }
             _ => {
-                let history = self.history(to.as_str()).await;
-                let is_confirmed = history
-                    .as_ref()
-                    .is_ok_and(|operations| operations.first().is_some_and(|first| is_claimed_back(old, first)));
-                let claim = if is_confirmed {
-                    Claim::Confirmed
-                } else {
-                    Claim::Doubted(self.now())
+                let confirmed = self.is_confirmed(old, to).await;
+                let claim = match confirmed {
+                    Ok(true) => Claim::Confirmed,
+                    _ => Claim::Doubted(self.now()),
                 };
                 self.0.claims.remember(old, to, claim);
-                history?;
-                if !is_confirmed {
+                if !confirmed? {
                     return Ok(None);
                 }
             }
         }
         let new = self.look_up(to, Freshness::Remembered).await?;
         Ok((!new.is_deactivated()).then_some(new))
+    }
+
+    /// Whether the agent at which this one points, or is about to, is found at its domain and says so too.
+    pub(super) async fn is_confirmed(&self, old: &Identity, to: &Did) -> Result<bool> {
+        let operations = self.history(to.as_str()).await?;
+        Ok(operations
+            .first()
+            .is_some_and(|genesis| is_claimed_back(old, genesis)))
     }
 }

@@ -161,7 +161,11 @@ impl Client {
                     Ok(Taken::Kept(_) | Taken::Done) => {}
                     // It stays in the mailbox, and holds up nothing else.
                     Err(error) => {
-                        tracing::warn!(seq = message.seq, error = error.sentence(), "a receipt cannot be kept just now");
+                        tracing::warn!(
+                            seq = message.seq,
+                            error = error.sentence(),
+                            "a receipt cannot be kept just now"
+                        );
                         continue;
                     }
                 }

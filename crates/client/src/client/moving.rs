@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use aip_protocol::identity::{Identity, Keys, OperationDraft};
 use aip_protocol::name::{Did, Domain, Handle, Name};
 
-use super::follow::{MOVED_FROM, MOVED_TO, is_claimed_back, moved_from, moved_to};
+use super::follow::{MOVED_FROM, MOVED_TO, moved_from, moved_to};
 use super::lookup::is_unknown_agent;
 use super::{Client, blocking};
 use crate::error::{Error, Result};
@@ -50,8 +50,8 @@ impl Client {
     /// Calling it again after an error or a crash, in this process or the next, finishes the same move.
     ///
     /// # Errors
-    /// [`Error::CannotMove`] where it makes no sense, such as to a hub that its domain does not lead to; the refusals of [`Client::register`] at the new hub and of
-    /// [`Client::edit_identity`] at the old one.
+    /// [`Error::CannotMove`] where it makes no sense, such as to a hub that its domain does not lead to; the refusals of
+    /// [`Client::register`] at the new hub and of [`Client::edit_identity`] at the old one.
     pub async fn move_to(&self, hub_url: &str, options: Move) -> Result<Moved> {
         let file = self.0.key_file.clone();
         let file = file.ok_or_else(|| cannot("the keys are in memory only; a move needs a key file"))?;
@@ -190,14 +190,16 @@ impl Client {
     /// Others look an agent up by its domain. Where that does not lead to the new identity, whatever the new hub says of
     /// itself, the old history must not point there.
     async fn check_findable(&self, old: &Identity, to: &Did) -> Result<()> {
-        let is_found = match self.history(to.as_str()).await {
-            Ok(history) => history.first().is_some_and(|genesis| is_claimed_back(old, genesis)),
+        let is_found = match self.is_confirmed(old, to).await {
             Err(error) if is_unknown_agent(&error) => false,
-            Err(error) => return Err(error),
+            outcome => outcome?,
         };
         let nobody = || {
             let (handle, domain) = (to.handle(), to.domain());
-            cannot(format!("{} does not lead to that hub: nobody would find {handle} there", domain.as_str()))
+            cannot(format!(
+                "{} does not lead to that hub: nobody would find {handle} there",
+                domain.as_str()
+            ))
         };
         is_found.then_some(()).ok_or_else(nobody)
     }

@@ -56,7 +56,10 @@ impl Acker {
             .filter_map(|receipt| self.answers.try_send(Answer::Receipt(Box::new(receipt))).err())
             .count();
         if left_out > 0 {
-            tracing::warn!(left_out, "receipts are not given: too many wait, or the listener is closed");
+            tracing::warn!(
+                left_out,
+                "receipts are not given: too many wait, or the listener is closed"
+            );
         }
         Ok(())
     }

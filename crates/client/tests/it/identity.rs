@@ -54,7 +54,11 @@ async fn a_rotation_keeps_the_keys_that_another_process_wrote() {
     let identity = here.rotate(Rotation::default()).await.unwrap();
     let kept = file.load().unwrap();
     assert!(kept.opening().any(|key| *key.public() == theirs));
-    assert_eq!(identity.head().keys.sealing.len(), 1, "the hub lists the newest only");
+    assert_eq!(
+        identity.head().keys.sealing.len(),
+        1,
+        "the hub lists the newest only"
+    );
 }
 
 #[tokio::test]

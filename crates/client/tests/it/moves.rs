@@ -85,7 +85,9 @@ async fn who_it_was_does_not_overwrite_who_it_is() {
     // The hub's word makes a client look into the file once more.
     let unknown = json!({"status": 401, "code": "key_unknown", "detail": "as scripted", "request_id": "r-1"});
     one.fail("/api/v1/messages", [Fault::Answer(401, unknown)]);
-    old.send(&Draft::text(alice.did().unwrap(), "x")).await.unwrap_err();
+    old.send(&Draft::text(alice.did().unwrap(), "x"))
+        .await
+        .unwrap_err();
     assert_eq!(old.did(), Some(moved.from));
 }
 
@@ -126,7 +128,9 @@ async fn a_new_hub_that_cannot_be_read_does_not_strand_a_move() {
     let moved = match client.move_to(&two.url(), Move::default()).await {
         Err(error) => {
             assert!(error.is_transient(), "{error}");
-            bob(&one, folder.path()).move_to(&two.url(), Move::default()).await
+            bob(&one, folder.path())
+                .move_to(&two.url(), Move::default())
+                .await
         }
         moved => moved,
     };
@@ -173,7 +177,10 @@ async fn what_makes_no_sense_is_refused_and_nothing_has_happened() {
         "the old history does not point at somebody else"
     );
     let other = Some("elsewhere".to_owned());
-    let other = Move { name: other, ..Move::default() };
+    let other = Move {
+        name: other,
+        ..Move::default()
+    };
     let listening = FileInbox::open(folder.path().join("bob.key.state/inbox")).unwrap();
     client.move_to(&two.url(), other).await.unwrap_err();
     drop(listening);

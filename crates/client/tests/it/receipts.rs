@@ -164,7 +164,12 @@ async fn a_receipt_that_cannot_be_kept_holds_up_no_mail() {
     std::fs::remove_file(&receipts).unwrap();
     std::fs::rename(&aside, &receipts).unwrap();
     bob.settle(&inbox, &messages).await.unwrap();
-    assert!(bob.poll(&inbox, 10, std::time::Duration::ZERO).await.unwrap().is_empty());
+    assert!(
+        bob.poll(&inbox, 10, std::time::Duration::ZERO)
+            .await
+            .unwrap()
+            .is_empty()
+    );
     assert!(bob.receipt(asked.id()).await.unwrap().is_some());
     assert_eq!(waiting(&hub, "bob"), 0);
 }
