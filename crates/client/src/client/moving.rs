@@ -80,7 +80,7 @@ impl Client {
             self.edit_identity(|draft| drop(draft.extra.insert(MOVED_TO, to.as_str())))
                 .await?;
         }
-        self.exchange(&file, &new.keys()?).await?;
+        self.exchange(&file, &*new.keys()?).await?;
         self.settled(&file, hub_url, (keys.did().clone(), to))
     }
 
