@@ -4,16 +4,20 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
-#[path = "../../../fuzz/src/lib.rs"]
-#[expect(unreachable_pub, reason = "the same file is the library of the fuzz targets")]
+#[path = "../../../fuzz/src/protocol.rs"]
+#[expect(
+    unreachable_pub,
+    reason = "the same file is in the library of the fuzz targets"
+)]
 mod targets;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use serde_json::json;
 
 type Target = fn(&[u8]);
 
-const TARGETS: [Target; 8] = [
+const TARGETS: [Target; 9] = [
     targets::json,
     targets::envelope,
     targets::operation,
@@ -22,6 +26,7 @@ const TARGETS: [Target; 8] = [
     targets::multikey,
     targets::timestamp,
     targets::signature,
+    targets::push,
 ];
 
 /// Good input of each parser, to be broken.
@@ -46,20 +51,24 @@ fn run_all(data: &[u8]) {
     }
 }
 
-/// Envelopes and operations that are good, from the shared vectors.
+fn load(file: &str) -> serde_json::Value {
+    let path = format!("{}/../../tests/vectors/aip/{file}", env!("CARGO_MANIFEST_DIR"));
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// An envelope, an operation and a push that are good, from the shared vectors.
 fn good_objects() -> Vec<Vec<u8>> {
-    let load = |file: &str| -> serde_json::Value {
-        let path = format!("{}/../../tests/vectors/aip/{file}", env!("CARGO_MANIFEST_DIR"));
-        serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
-    };
-    let (envelopes, operations) = (load("envelopes.json"), load("operations.json"));
+    let files = ["envelopes.json", "operations.json", "federation_items.json"];
+    let [envelopes, operations, items] = files.map(load);
+    let items = &items["vectors"][0]["input"]["items"];
+    let push = json!({ "aip": "1", "domain": "aigentix.org", "epoch": "e1", "items": items });
     let wire = envelopes["vectors"][2]["input"]["wire"]
         .as_str()
         .unwrap()
         .as_bytes()
         .to_vec();
     let operation = serde_json::to_vec(&operations["vectors"][0]["input"]).unwrap();
-    vec![wire, operation]
+    vec![wire, operation, push.to_string().into_bytes()]
 }
 
 #[test]
@@ -85,6 +94,7 @@ fn every_truncation_and_every_changed_byte_of_a_good_object() {
                 broken[offset] = byte;
                 targets::envelope(&broken);
                 targets::operation(&broken);
+                targets::push(&broken);
             }
         }
     }
