@@ -43,6 +43,13 @@ async fn a_key_that_nobody_vouches_for_freezes_the_peer_until_the_operator_decid
         "mail for it waits: {}",
         queued.text()
     );
+    let other = TestPeer::start("e1").await;
+    let carol = other.agent("carol");
+    assert_eq!(bob.send(&hub, &carol).await.json()["status"], "queued");
+    until("later mail for another peer is there", || async {
+        !other.items().is_empty()
+    })
+    .await;
     assert!(peer.items().is_empty(), "something went to a peer that is frozen");
 
     assert_eq!(
