@@ -1,5 +1,6 @@
 //! Hubs that are killed, cut off and put back to an earlier state while mail passes between them.
 
+use std::path::Path;
 use std::process::Command;
 
 use aip_engines::Proxy;
@@ -11,7 +12,7 @@ use anyhow::Result;
 use rand::RngExt as _;
 use serde_json::{Value, json};
 
-use super::{DEADLINE, inbox, local_mail_passes, roomy, until};
+use super::{DEADLINE, inbox, local_mail_passes, operate, roomy, until};
 use crate::faults::assert_good;
 use crate::faults::load::{Load, Pace};
 
@@ -68,37 +69,26 @@ async fn a_partition_holds_up_its_two_sides_only_and_heals() {
     })
     .await;
 
+    let outbox = async || {
+        let path = format!("/admin/peers/{}", beta.domain());
+        operate(&alpha, Request::get(path)).await.json()["outbox"].clone()
+    };
+    until("alpha knows that it is", async || outbox().await["pending"] == 0).await;
+
     way.cut();
-    let mut sent = Vec::new();
-    for _ in 0..QUEUED / 100 {
-        let envelopes: Vec<Value> = (0..100)
-            .map(|_| Value::from(alice.envelope(&bob).json.clone()))
-            .collect();
-        sent.extend(
-            envelopes
-                .iter()
-                .filter_map(|envelope| envelope["id"].as_str().map(str::to_owned)),
-        );
-        let answer = ask(
-            alpha.url(),
-            &Request::post("/api/v1/messages", json!(envelopes).to_string()),
-        )
-        .await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        let taken = answer.json();
-        assert!(
-            taken
-                .as_array()
-                .is_some_and(|all| all.iter().all(|one| one["status"] == "queued")),
-            "{taken}"
-        );
-    }
+    let sent = queued(&alpha, &alice, &bob).await;
     assert_eq!(alice.send(&alpha, &carol).await.json()["status"], "queued");
     until("carol has her mail while beta is away", || async {
         inbox(&gamma, &carols).await.len() == 1
     })
     .await;
     local_mail_passes(&alpha, &alice, &alice).await;
+    until("alpha has tried in vain", async || {
+        outbox().await["last_error"].is_string()
+    })
+    .await;
+    assert_eq!(outbox().await["pending"], QUEUED);
+    assert_eq!(inbox(&beta, &bobs).await.len(), 1, "the line is not cut");
     way.heal();
     let got = drained(&beta, &bobs, QUEUED + 1).await;
     assert_eq!(got.len(), QUEUED + 1, "each once");
@@ -120,11 +110,13 @@ async fn a_peer_that_was_put_back_to_a_backup_goes_on() {
     })
     .await;
     let backup = beta.folder().join("backup");
-    run(
-        &["backup", "--data"],
-        &beta,
-        &["--to", &backup.display().to_string()],
-    );
+    tokio::task::block_in_place(|| {
+        run(Command::new(binary("aip-hub"))
+            .args(["backup", "--data"])
+            .arg(beta.data())
+            .arg("--to")
+            .arg(&backup));
+    });
     for _ in 0..3 {
         assert_eq!(alice.send(&alpha, &bob).await.json()["status"], "queued");
     }
@@ -132,26 +124,15 @@ async fn a_peer_that_was_put_back_to_a_backup_goes_on() {
         inbox(&beta, &token).await.len() == 6
     })
     .await;
+    let alices = alice.token(&alpha).await;
     assert_eq!(bob.send(&beta, &alice).await.json()["status"], "queued");
+    // Its number is given again after the backup is put back, in another epoch.
+    until("one the other way is there", || async {
+        inbox(&alpha, &alices).await.len() == 1
+    })
+    .await;
 
-    tokio::task::block_in_place(|| {
-        beta.terminate(DEADLINE).expect("it stops");
-        let folder = beta.folder().join("restored");
-        let restored = Command::new(binary("aip-hub"))
-            .args(["restore", "--from"])
-            .arg(&backup)
-            .arg("--data")
-            .arg(&folder)
-            .output()
-            .expect("it runs");
-        assert!(
-            restored.status.success(),
-            "{}",
-            String::from_utf8_lossy(&restored.stderr)
-        );
-        beta.use_data(folder);
-        beta.restart();
-    });
+    tokio::task::block_in_place(|| put_back(&mut beta, &backup));
     let token = bob.token(&beta).await;
     assert_eq!(inbox(&beta, &token).await.len(), 3, "what the backup held");
     assert_eq!(alice.send(&alpha, &bob).await.json()["status"], "queued");
@@ -159,13 +140,34 @@ async fn a_peer_that_was_put_back_to_a_backup_goes_on() {
         inbox(&beta, &token).await.len() == 4
     })
     .await;
-    let alices = alice.token(&alpha).await;
-    let before = inbox(&alpha, &alices).await.len();
     assert_eq!(bob.send(&beta, &alice).await.json()["status"], "queued");
     until("mail the other way arrives, in the new epoch", || async {
-        inbox(&alpha, &alices).await.len() > before
+        inbox(&alpha, &alices).await.len() == 2
     })
     .await;
+}
+
+/// Hands in [`QUEUED`] messages, a hundred at a time; their ids in order.
+async fn queued(hub: &TestHub, from: &TestAgent, to: &TestAgent) -> Vec<String> {
+    let mut sent = Vec::new();
+    for _ in 0..QUEUED / 100 {
+        let envelopes: Vec<Value> = (0..100)
+            .map(|_| Value::from(from.envelope(to).json.clone()))
+            .collect();
+        sent.extend(
+            envelopes
+                .iter()
+                .filter_map(|envelope| envelope["id"].as_str().map(str::to_owned)),
+        );
+        let body = json!(envelopes).to_string();
+        let answer = ask(hub.url(), &Request::post("/api/v1/messages", body)).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let taken = answer.json();
+        let results = taken.as_array().map(Vec::as_slice).unwrap_or_default();
+        assert_eq!(results.len(), 100, "{taken}");
+        assert!(results.iter().all(|one| one["status"] == "queued"), "{taken}");
+    }
+    sent
 }
 
 /// Reads a mailbox until it has given so many messages, acknowledging; the ids in order.
@@ -192,16 +194,22 @@ async fn drained(hub: &TestHub, token: &str, wanted: usize) -> Vec<String> {
     ids
 }
 
-/// Runs a command of the hub on its folder.
-fn run(before: &[&str], hub: &TestHub, after: &[&str]) {
-    let output = tokio::task::block_in_place(|| {
-        Command::new(binary("aip-hub"))
-            .args(before)
-            .arg(hub.data())
-            .args(after)
-            .output()
-    });
-    let output = output.expect("it runs");
+/// Stops a hub and starts it again with what a backup of it holds.
+fn put_back(hub: &mut TestHub, backup: &Path) {
+    hub.terminate(DEADLINE).expect("it stops");
+    let folder = hub.folder().join("restored");
+    run(Command::new(binary("aip-hub"))
+        .args(["restore", "--from"])
+        .arg(backup)
+        .arg("--data")
+        .arg(&folder));
+    hub.use_data(folder);
+    hub.restart();
+}
+
+/// Runs a command, which must succeed.
+fn run(command: &mut Command) {
+    let output = command.output().expect("it runs");
     assert!(
         output.status.success(),
         "{}",
