@@ -5,6 +5,7 @@ use aip_client::protocol::name::Domain;
 use aip_client::search::Query;
 use aip_tests::clients::agent;
 use aip_tests::peer::{Mood, item};
+use aip_tests::raw::try_ask;
 use aip_tests::{HubOptions, TestAgent, TestHub, TestPeer};
 use serde_json::Value;
 
@@ -40,11 +41,22 @@ async fn an_allowlist_lets_those_in_that_it_names() {
     ));
     let bob = TestAgent::registered(&hub, "bob").await;
     let alice = TestAgent::registered(&hub, "alice").await;
-    for (peer, status) in [(&named, 200), (&other, 403)] {
-        let items = [item(1, &peer.agent("mallory").envelope(&bob))];
-        let answer = peer.hand_in(&hub, "e1", &items).await.expect("an answer");
-        assert_eq!(answer.status, status, "{}", answer.text());
-    }
+    let (known, unknown) = (named.agent("mallory"), other.agent("mallory"));
+    let items = [item(1, &known.envelope(&bob))];
+    let answer = named.hand_in(&hub, "e1", &items).await.expect("an answer");
+    assert_eq!(
+        answer.json()["results"][0]["status"],
+        "stored",
+        "{}",
+        answer.text()
+    );
+    assert_eq!(bob.send(&hub, &known).await.json()["status"], "queued");
+    let items = [item(1, &unknown.envelope(&bob))];
+    let answer = other.hand_in(&hub, "e1", &items).await.expect("an answer");
+    assert_eq!((answer.status, answer.code().as_str()), (403, "peer_blocked"));
+    let answer = bob.send(&hub, &unknown).await;
+    assert_eq!((answer.status, answer.code().as_str()), (403, "peer_blocked"));
+    assert!(other.asked().is_empty(), "it is not even asked who it is");
     // Its own agents need not be named.
     super::local_mail_passes(&hub, &alice, &bob).await;
 }
@@ -72,36 +84,58 @@ async fn a_limited_peer_gets_no_catalog_by_mail() {
 
 #[tokio::test]
 async fn a_peer_hands_in_no_more_than_it_may() {
+    // Four batches that a peer may have in flight; one a second after that.
+    const AT_ONCE: usize = 256;
     let peer = TestPeer::start("e1").await;
-    let hub = hub("ramp = false\npeer_items_per_sec = 1\npeer_bytes_per_sec = 65_536");
+    let roomy = "[relay]\nmailbox_messages_per_sender_max = 1_000";
+    let hub = hub(&format!("ramp = false\npeer_items_per_sec = 1\n{roomy}"));
     let (bob, mallory) = (TestAgent::registered(&hub, "bob").await, peer.agent("mallory"));
+    let mut stored = 0;
     let mut slowed = 0;
     for batch in 0..20_u64 {
         let items: Vec<Value> = (1..=20)
             .map(|n| item(batch * 20 + n, &mallory.envelope(&bob)))
             .collect();
         let answer = peer.hand_in(&hub, "e1", &items).await.expect("an answer");
-        if answer.status == 429 {
-            assert!(
-                answer
-                    .header("retry-after")
-                    .parse::<u64>()
-                    .is_ok_and(|secs| secs > 0)
-            );
-            slowed += 1;
-            continue;
-        }
         assert_eq!(answer.status, 200, "{}", answer.text());
         let results = answer.json()["results"].as_array().cloned().unwrap_or_default();
-        slowed += results
-            .iter()
-            .filter(|result| result["status"] == "retry")
-            .count();
+        for result in &results {
+            match (result["status"].as_str(), result["code"].as_str()) {
+                (Some("stored"), None) => stored += 1,
+                (Some("retry"), Some("rate_limited")) => slowed += 1,
+                _ => panic!("{result}"),
+            }
+        }
     }
+    assert!(
+        stored >= AT_ONCE,
+        "{stored} of {AT_ONCE} messages were taken at once"
+    );
     assert!(
         slowed > 0,
         "400 messages were taken at once from a peer that may hand in one a second"
     );
+    assert_eq!(stored + slowed, 400);
+}
+
+#[tokio::test]
+async fn a_peer_sends_no_more_bytes_than_it_may() {
+    let peer = TestPeer::start("e1").await;
+    let hub = hub("ramp = false\npeer_bytes_per_sec = 65_536");
+    // The longest batches, all spaces: four fit at once, a fifth is owed, and sixteen seconds pay for one.
+    let mut batch = peer.batch("e1", &[]);
+    batch.push_str(&" ".repeat(1024 * 1024 - batch.len()));
+    for number in 0..6 {
+        let answer = try_ask(hub.url(), &peer.push(&hub, batch.clone())).await;
+        // Who is slowed may be hung up on before all of it is sent.
+        if number < 4 {
+            assert_eq!(answer.expect("an answer").status, 200);
+        }
+    }
+    let answer = peer.hand_in(&hub, "e1", &[]).await.expect("an answer");
+    assert_eq!((answer.status, answer.code().as_str()), (429, "rate_limited"));
+    let wait_secs = answer.header("retry-after").parse::<u64>();
+    assert!(wait_secs.is_ok_and(|secs| secs > 0), "{}", answer.text());
 }
 
 #[tokio::test]
