@@ -62,12 +62,6 @@ async fn inbox(hub: &TestHub, token: &str) -> Vec<Value> {
     answer.json()["items"].as_array().cloned().unwrap_or_default()
 }
 
-/// The operator of a hub says something.
-async fn operate(hub: &TestHub, request: Request) -> aip_tests::raw::Answer {
-    let token = std::fs::read_to_string(hub.data().join("operator.token")).unwrap_or_default();
-    ask(hub.operator_url(), &request.bearer(token.trim())).await
-}
-
 /// Mail between two agents of the hub, so that nobody else holds them up.
 async fn local_mail_passes(hub: &TestHub, from: &TestAgent, to: &TestAgent) {
     let answer = from.send(hub, to).await;

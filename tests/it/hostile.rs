@@ -83,10 +83,8 @@ impl Door {
 
 /// A new key of a provider that hands in listings for an agent.
 async fn provider_key(hub: &TestHub, agent: &TestAgent) -> String {
-    let token = std::fs::read_to_string(hub.data().join("operator.token")).unwrap();
     let body = serde_json::json!({ "name": "feed", "agent": agent.did.as_str() }).to_string();
-    let request = Request::post("/admin/providers", body).bearer(token.trim());
-    let made = ask(hub.operator_url(), &request).await;
+    let made = hub.operate(Request::post("/admin/providers", body)).await;
     assert_eq!(made.status, 201, "{}", made.text());
     made.json()["key"].as_str().expect("a key").to_owned()
 }

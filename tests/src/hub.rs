@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::raw::{Request, ask};
+use crate::raw::{Answer, Request, ask};
 use crate::{binary, free_port};
 
 /// How a test wants its hub. `HubOptions::default()` is a development hub with default limits.
@@ -378,6 +378,12 @@ impl TestHub {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()?)).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
         Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+    }
+
+    /// The operator asks something.
+    pub async fn operate(&self, request: Request) -> Answer {
+        let token = std::fs::read_to_string(self.data().join("operator.token")).unwrap_or_default();
+        ask(self.operator_url(), &request.bearer(token.trim())).await
     }
 
     /// The value of a metric without labels, from the operator's listener; `None` when the hub has no such metric.

@@ -12,7 +12,7 @@ use anyhow::Result;
 use rand::RngExt as _;
 use serde_json::{Value, json};
 
-use super::{DEADLINE, inbox, local_mail_passes, operate, roomy, until};
+use super::{DEADLINE, inbox, local_mail_passes, roomy, until};
 use crate::faults::assert_good;
 use crate::faults::load::{Load, Pace};
 
@@ -71,7 +71,7 @@ async fn a_partition_holds_up_its_two_sides_only_and_heals() {
 
     let outbox = async || {
         let path = format!("/admin/peers/{}", beta.domain());
-        operate(&alpha, Request::get(path)).await.json()["outbox"].clone()
+        alpha.operate(Request::get(path)).await.json()["outbox"].clone()
     };
     until("alpha knows that it is", async || outbox().await["pending"] == 0).await;
 

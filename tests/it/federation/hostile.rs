@@ -7,7 +7,7 @@ use aip_tests::raw::{Request, ask, try_ask};
 use aip_tests::{TestAgent, TestHub, TestPeer, Vitals};
 use serde_json::{Value, json};
 
-use super::{inbox, local_mail_passes, operate, roomy, until};
+use super::{inbox, local_mail_passes, roomy, until};
 
 /// A hub with two agents, and a peer that has handed in one good message.
 struct Scene {
@@ -61,13 +61,13 @@ impl Scene {
     /// What the operator sees of the peer.
     async fn shown(&self) -> Value {
         let path = format!("/admin/peers/{}", self.peer.domain);
-        operate(&self.hub, Request::get(path)).await.json()
+        self.hub.operate(Request::get(path)).await.json()
     }
 
     /// The operator has the peer tried now.
     async fn retry(&self) {
         let path = format!("/admin/peers/{}/retry", self.peer.domain);
-        let answer = operate(&self.hub, Request::post(path, "{}")).await;
+        let answer = self.hub.operate(Request::post(path, "{}")).await;
         assert_eq!(answer.status, 202, "{}", answer.text());
     }
 
@@ -295,7 +295,7 @@ async fn a_history_that_forks_is_evidence_and_waits_for_the_operator() {
         (Some("refused"), Some("history_forked")),
         "{result}"
     );
-    let evidence = operate(&scene.hub, Request::get("/admin/evidence")).await.json();
+    let evidence = scene.hub.operate(Request::get("/admin/evidence")).await.json();
     let found = &evidence["items"][0];
     assert_eq!(
         (found["code"].as_str(), found["subject"].as_str()),
@@ -309,10 +309,7 @@ async fn a_history_that_forks_is_evidence_and_waits_for_the_operator() {
         "both operations: {evidence}"
     );
     let path = format!("/admin/histories/{}", forked.did.as_str().replace('%', "%25"));
-    assert_eq!(
-        operate(&scene.hub, Request::new("DELETE", path)).await.status,
-        204
-    );
+    assert_eq!(scene.hub.operate(Request::new("DELETE", path)).await.status, 204);
     let result = scene.result(3, item(3, &forked.envelope(&scene.bob))).await;
     assert_eq!(result["status"], "stored", "the operator's word: {result}");
     assert_eq!(scene.received().await, 2);

@@ -5,7 +5,7 @@ use aip_tests::peer::item;
 use aip_tests::raw::Request;
 use aip_tests::{TestAgent, TestHub, TestPeer, binary};
 
-use super::{inbox, operate, roomy, until};
+use super::{inbox, roomy, until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_nobody_vouches_for_freezes_the_peer_until_the_operator_decides() {
@@ -31,10 +31,10 @@ async fn a_key_that_nobody_vouches_for_freezes_the_peer_until_the_operator_decid
             "{}",
             answer.text()
         );
-        !operate(&hub, Request::get(path.clone())).await.json()["frozen"].is_null()
+        !hub.operate(Request::get(path.clone())).await.json()["frozen"].is_null()
     })
     .await;
-    let shown = operate(&hub, Request::get(path.clone())).await.json();
+    let shown = hub.operate(Request::get(path.clone())).await.json();
     assert_eq!(shown["frozen"]["code"], "key_mismatch", "{shown}");
     let queued = bob.send(&hub, &alice).await;
     assert_eq!(
@@ -53,7 +53,7 @@ async fn a_key_that_nobody_vouches_for_freezes_the_peer_until_the_operator_decid
     assert!(peer.items().is_empty(), "something went to a peer that is frozen");
 
     assert_eq!(
-        operate(&hub, Request::post(format!("{path}/repin"), "{}"))
+        hub.operate(Request::post(format!("{path}/repin"), "{}"))
             .await
             .status,
         204
@@ -72,7 +72,7 @@ async fn a_key_that_nobody_vouches_for_freezes_the_peer_until_the_operator_decid
 
 /// The audit log has the key that was pinned, the freeze and the operator's word.
 async fn says_what_was_decided(hub: &TestHub) {
-    let audit = operate(hub, Request::get("/admin/audit/peers")).await.json();
+    let audit = hub.operate(Request::get("/admin/audit/peers")).await.json();
     let actions: Vec<&str> = audit["items"]
         .as_array()
         .into_iter()
@@ -109,7 +109,8 @@ async fn a_key_that_the_pinned_one_vouches_for_is_taken() {
         answer.status == 200
     })
     .await;
-    let shown = operate(&hub, Request::get(format!("/admin/peers/{}", peer.domain)))
+    let shown = hub
+        .operate(Request::get(format!("/admin/peers/{}", peer.domain)))
         .await
         .json();
     assert!(shown["frozen"].is_null(), "{shown}");
@@ -148,7 +149,8 @@ async fn a_hub_rotates_its_own_key_and_its_peers_follow() {
         || async { inbox(&beta, &token).await.len() == 2 },
     )
     .await;
-    let shown = operate(&beta, Request::get(format!("/admin/peers/{}", alpha.domain())))
+    let shown = beta
+        .operate(Request::get(format!("/admin/peers/{}", alpha.domain())))
         .await
         .json();
     assert!(shown["frozen"].is_null(), "{shown}");

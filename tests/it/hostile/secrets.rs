@@ -45,8 +45,7 @@ impl Cage {
 }
 
 async fn operator(hub: &TestHub, request: Request) -> Value {
-    let token = std::fs::read_to_string(hub.data().join("operator.token")).unwrap();
-    let answer = ask(hub.operator_url(), &request.bearer(token.trim())).await;
+    let answer = hub.operate(request).await;
     assert!(answer.status < 300, "{}", answer.text());
     answer.json()
 }

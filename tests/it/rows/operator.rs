@@ -58,13 +58,7 @@ async fn row_87_an_agents_own_words_give_it_no_rights() {
     });
     // Unknown members are kept and signed over; they mean nothing.
     let mallory = boasting.register(&hub).await;
-    let token = std::fs::read_to_string(hub.data().join("operator.token")).unwrap();
-    let list = ask(
-        hub.operator_url(),
-        &Request::get("/admin/agents").bearer(token.trim()),
-    )
-    .await
-    .json();
+    let list = hub.operate(Request::get("/admin/agents")).await.json();
     let told = list.to_string();
     assert!(
         told.contains("mallory") && !told.contains("1000000") && !told.contains("\"admin\""),
