@@ -41,16 +41,22 @@ pub async fn play(say: impl Fn(&str)) -> Result<()> {
     let carol = agent(&gamma, "carol").await?;
     say("alice is at alpha, bob at beta, carol at gamma. Nobody told the hubs of each other.");
 
-    resolve(&alpha, &bob, &handle(&beta, "bob"), &say).await?;
+    resolve(&alpha, (&beta, &bob), &say).await?;
     offline(&alice, (&beta, &bob), &say).await?;
     outage(&alice, (&mut gamma, &carol), (&beta, &bob), &say).await?;
     rotation(&alice, (&beta, &bob), &say).await?;
     spoofed(&alpha, &beta, &say).await?;
+    for agent in [&bob, &carol] {
+        let page = agent.fetch_inbox(None, 100, Duration::ZERO).await?;
+        let more = page.items.len() + page.unreadable.len();
+        ensure!(more == 0, "{more} more messages came to {:?}", agent.did());
+    }
     say("Nothing acknowledged was lost, nothing was delivered twice, and nobody spoke for another domain.");
     Ok(())
 }
 
-async fn resolve(alpha: &TestHub, bob: &Client, whom: &str, say: &impl Fn(&str)) -> Result<()> {
+async fn resolve(alpha: &TestHub, (beta, bob): (&TestHub, &Client), say: &impl Fn(&str)) -> Result<()> {
+    let whom = handle(beta, "bob");
     let target = format!("/api/v1/resolve/{}", whom.replace('#', "%23"));
     let answer = ask(alpha.url(), &Request::get(target)).await;
     ensure!(
@@ -63,6 +69,13 @@ async fn resolve(alpha: &TestHub, bob: &Client, whom: &str, say: &impl Fn(&str))
     ensure!(
         found.get("did").and_then(Value::as_str) == Some(did.as_str()),
         "alpha says {found}"
+    );
+    let path = format!("/admin/peers/{}", beta.domain());
+    let peer = alpha.operate(Request::get(path)).await.json();
+    let pinned = peer.get("pinned").and_then(Value::as_array);
+    ensure!(
+        pinned.is_some_and(|keys| keys.len() == 1),
+        "alpha pinned no key of beta: {peer}"
     );
     say(&format!(
         "alpha is asked for {whom}: it finds beta by its domain, pins its key, fetches bob's history, checks it, and answers {did}."
@@ -77,13 +90,21 @@ async fn offline(alice: &Client, (beta, bob): (&TestHub, &Client), say: &impl Fn
         sent.push(queued(alice, &to, &format!("letter {number}")).await?);
     }
     say("bob is offline. alice hands 5 letters to alpha: each is answered `queued`, durably.");
-    let first = sent.first().context("a letter")?;
-    await_status(alice, first, &["delivered", "acked"]).await?;
+    for letter in &sent {
+        await_status(alice, letter, "delivered").await?;
+    }
     say("alpha delivers them to beta by signed requests; alice's status is `delivered`.");
     let messages = receive((beta, "bob"), bob, 5).await?;
     check_texts(&messages, (1..=5).map(|number| format!("letter {number}")))?;
+    let did = alice.did();
+    ensure!(
+        messages.iter().all(|message| did.as_ref() == Some(&message.from)),
+        "not all are alice's: {messages:?}"
+    );
     say("bob comes back and gets all 5, once, in order, signed by alice's own key.");
-    await_status(alice, first, &["acked"]).await?;
+    for letter in &sent {
+        await_status(alice, letter, "acked").await?;
+    }
     say("alice asks again: beta reports `acked`.");
     Ok(())
 }
@@ -121,7 +142,7 @@ async fn outage(
 }
 
 async fn rotation(alice: &Client, (beta, bob): (&TestHub, &Client), say: &impl Fn(&str)) -> Result<()> {
-    alice
+    let rotated = alice
         .rotate(Rotation {
             rotation_key: true,
             ..Rotation::default()
@@ -130,8 +151,13 @@ async fn rotation(alice: &Client, (beta, bob): (&TestHub, &Client), say: &impl F
     queued(alice, &handle(beta, "bob"), "signed with a new key").await?;
     let messages = receive((beta, "bob"), bob, 1).await?;
     check_texts(&messages, ["signed with a new key".to_owned()])?;
+    let kid = messages.first().map(|message| message.envelope.kid.as_str());
+    ensure!(
+        kid.is_some_and(|kid| rotated.current_signing(kid).is_some()),
+        "signed by {kid:?}"
+    );
     say(
-        "alice rotates all her keys at alpha. Her next letter is checked at beta against one fresh look, and arrives.",
+        "alice rotates all her keys at alpha. Her next letter is signed by one that beta never met; it looks again, and takes it.",
     );
     Ok(())
 }
@@ -148,6 +174,7 @@ async fn spoofed(alpha: &TestHub, beta: &TestHub, say: &impl Fn(&str)) -> Result
         answer.text()
     );
     let code = answer.code();
+    ensure!(code == "hub_key_unknown", "a spoofed hub was told {code}");
     say(&format!(
         "Somebody with a key of their own says to be beta: alpha answers 401 `{code}`."
     ));
@@ -165,17 +192,17 @@ async fn queued(client: &Client, to: &str, text: &str) -> Result<Sent> {
     Ok(sent)
 }
 
-async fn await_status(client: &Client, sent: &Sent, wanted: &[&str]) -> Result<()> {
+async fn await_status(client: &Client, sent: &Sent, wanted: &str) -> Result<()> {
     let until = Instant::now() + DEADLINE;
     loop {
         let found = client.status(sent.id, None).await?;
-        if wanted.contains(&found.status.as_str()) {
+        if found.status == wanted {
             return Ok(());
         }
         let (status, code) = (found.status, found.code);
         ensure!(
             Instant::now() < until,
-            "the status stays {status} ({code:?}), not one of {wanted:?}"
+            "the status stays {status} ({code:?}), not {wanted}"
         );
         sleep(Duration::from_millis(100)).await;
     }
