@@ -8,22 +8,21 @@
 )]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use aip_protocol::time::Timestamp;
-use aip_relay::mailbox::memory::MemoryMailboxes;
-use aip_relay::mailbox::rocks::{DiskGuard, RocksMailboxes, RocksOptions};
 use aip_relay::mailbox::suite::{did, envelope};
 use aip_relay::mailbox::{
-    AckOutcome, Append, Epoch, Fetch, MailboxId, MailboxStore, Redrive, RedriveOutcome, Route, Select, Status,
+    AckOutcome, Append, Fetch, MailboxId, Redrive, RedriveOutcome, Route, Select, Status,
 };
 use proptest::prelude::*;
 
+use self::backend::{Backend, config, run_to_the_end};
 use self::model::{LIFE_SECS, Message, Model, QUOTA, RECIPIENTS, SENDERS, Slot};
 
+mod backend;
 mod model;
+mod outbox;
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -89,37 +88,6 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Sweep),
         1 => Just(Step::Reopen),
     ]
-}
-
-/// A store that can be closed and opened again.
-enum Backend {
-    Memory(Arc<MemoryMailboxes>),
-    Rocks(Option<RocksMailboxes>, tempfile::TempDir),
-}
-
-impl Backend {
-    fn store(&self) -> &dyn MailboxStore {
-        match self {
-            Self::Memory(store) => &**store,
-            Self::Rocks(store, _) => store.as_ref().unwrap(),
-        }
-    }
-
-    /// Memory has nothing to open again.
-    fn reopen(&mut self) {
-        if let Self::Rocks(store, dir) = self {
-            drop(store.take());
-            *store = Some(rocks(dir.path()));
-        }
-    }
-}
-
-fn rocks(dir: &Path) -> RocksMailboxes {
-    let options = RocksOptions {
-        guard: DiskGuard::OFF,
-        ..RocksOptions::default()
-    };
-    RocksMailboxes::open(dir, options, &Epoch::from_random(7)).unwrap()
 }
 
 struct Run {
@@ -366,11 +334,7 @@ fn mailbox(to: usize) -> MailboxId {
 }
 
 fn run(backend: Backend, steps: Vec<Step>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
+    run_to_the_end(async {
         let mut run = Run::new(backend);
         for step in steps {
             run.step(step).await;
@@ -379,22 +343,12 @@ fn run(backend: Backend, steps: Vec<Step>) {
     });
 }
 
-/// `PROPTEST_CASES` asks for more.
-fn config(part: u32) -> ProptestConfig {
-    let all = ProptestConfig::default();
-    ProptestConfig {
-        cases: all.cases.div_ceil(part),
-        failure_persistence: None,
-        ..all
-    }
-}
-
 proptest! {
     #![proptest_config(config(1))]
 
     #[test]
     fn memory_is_as_the_model(steps in prop::collection::vec(step(), 1..120)) {
-        run(Backend::Memory(Arc::new(MemoryMailboxes::new(Epoch::from_random(7)))), steps);
+        run(Backend::memory(), steps);
     }
 }
 
@@ -403,8 +357,6 @@ proptest! {
 
     #[test]
     fn rocks_is_as_the_model_over_restarts(steps in prop::collection::vec(step(), 1..120)) {
-        let dir = tempfile::tempdir().unwrap();
-        let store = rocks(dir.path());
-        run(Backend::Rocks(Some(store), dir), steps);
+        run(Backend::rocks(), steps);
     }
 }

@@ -1,21 +1,16 @@
 //! Random histories of letters, retries, fates, news, waits, sweeps and restarts, on each backend, against a model that
 //! is too simple to be wrong: an outbox neither loses a letter nor hands one out after it has left.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test is to panic")]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use aip_protocol::name::{Did, Domain};
 use aip_protocol::time::Timestamp;
-use aip_relay::mailbox::memory::MemoryMailboxes;
-use aip_relay::mailbox::rocks::{DiskGuard, RocksMailboxes, RocksOptions};
 use aip_relay::mailbox::suite::letter;
-use aip_relay::mailbox::{
-    Append, AppendOutcome, Epoch, Fate, Fetch, Full, MailboxId, MailboxStore, Quota, Route, Select, Status,
-};
+use aip_relay::mailbox::{Append, AppendOutcome, Fate, Fetch, Full, MailboxId, Quota, Route, Select, Status};
 use proptest::prelude::*;
+
+use super::backend::{Backend, config, run_to_the_end};
 
 const SENDERS: [&str; 2] = ["alice", "carol"];
 const PEERS: [&str; 2] = ["one.example", "two.example"];
@@ -72,37 +67,6 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Sweep),
         1 => Just(Step::Reopen),
     ]
-}
-
-/// A store that can be closed and opened again.
-enum Backend {
-    Memory(Arc<MemoryMailboxes>),
-    Rocks(Option<RocksMailboxes>, tempfile::TempDir),
-}
-
-impl Backend {
-    fn store(&self) -> &dyn MailboxStore {
-        match self {
-            Self::Memory(store) => &**store,
-            Self::Rocks(store, _) => store.as_ref().unwrap(),
-        }
-    }
-
-    /// Memory has nothing to open again.
-    fn reopen(&mut self) {
-        if let Self::Rocks(store, dir) = self {
-            drop(store.take());
-            *store = Some(rocks(dir.path()));
-        }
-    }
-}
-
-fn rocks(dir: &Path) -> RocksMailboxes {
-    let options = RocksOptions {
-        guard: DiskGuard::OFF,
-        ..RocksOptions::default()
-    };
-    RocksMailboxes::open(dir, options, &Epoch::from_random(7)).unwrap()
 }
 
 /// What waits for a peer.
@@ -377,11 +341,7 @@ fn outbox(peer: usize) -> MailboxId {
 }
 
 fn run(backend: Backend, steps: Vec<Step>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
+    run_to_the_end(async {
         let mut run = Run::new(backend);
         for step in steps {
             run.step(step).await;
@@ -390,22 +350,12 @@ fn run(backend: Backend, steps: Vec<Step>) {
     });
 }
 
-/// `PROPTEST_CASES` asks for more.
-fn config(part: u32) -> ProptestConfig {
-    let all = ProptestConfig::default();
-    ProptestConfig {
-        cases: all.cases.div_ceil(part),
-        failure_persistence: None,
-        ..all
-    }
-}
-
 proptest! {
     #![proptest_config(config(1))]
 
     #[test]
     fn memory_is_as_the_model(steps in prop::collection::vec(step(), 1..120)) {
-        run(Backend::Memory(Arc::new(MemoryMailboxes::new(Epoch::from_random(7)))), steps);
+        run(Backend::memory(), steps);
     }
 }
 
@@ -414,8 +364,6 @@ proptest! {
 
     #[test]
     fn rocks_is_as_the_model_over_restarts(steps in prop::collection::vec(step(), 1..120)) {
-        let dir = tempfile::tempdir().unwrap();
-        let store = rocks(dir.path());
-        run(Backend::Rocks(Some(store), dir), steps);
+        run(Backend::rocks(), steps);
     }
 }
