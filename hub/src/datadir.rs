@@ -314,16 +314,7 @@ pub fn make_private_folder(path: &Path) -> Result<(), DataDirError> {
 pub fn write_private(path: &Path, text: &str) -> Result<(), DataDirError> {
     let next = path.with_extension("next");
     let write = || {
-        let mut options = OpenOptions::new();
-        let mut file = options
-            .create(true)
-            .write(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&next)?;
-        file.set_permissions(fs::Permissions::from_mode(0o600))?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
+        write_aside(&next, text)?;
         // A link, unlike a rename, does not replace what is there.
         fs::hard_link(&next, path)?;
         fs::remove_file(&next)?;
@@ -339,20 +330,24 @@ pub fn write_private(path: &Path, text: &str) -> Result<(), DataDirError> {
 pub fn replace_private(path: &Path, text: &str) -> Result<(), DataDirError> {
     let next = path.with_extension("replacement");
     let write = || {
-        let mut options = OpenOptions::new();
-        let mut file = options
-            .create(true)
-            .write(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&next)?;
-        file.set_permissions(fs::Permissions::from_mode(0o600))?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
+        write_aside(&next, text)?;
         fs::rename(&next, path)?;
         sync_folder_of(path)
     };
     write().map_err(failed("cannot replace", path))
+}
+
+/// Writes a file of mode 0600 under the name that it has until it is whole, and syncs it.
+fn write_aside(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .create(true)
+        .write(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
+    file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
 }
 
 /// Makes a new name in the folder of `path` durable.
