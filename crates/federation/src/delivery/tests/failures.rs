@@ -4,20 +4,13 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::world::{Act, Running, World, domain, start};
+use super::world::{Act, Running, World, domain};
 use crate::delivery::LookUpError;
 use crate::outbox::Fate;
 
 const BETA: &str = "beta.example";
 const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
-
-fn secs_of(world: &World, peer: &str) -> Vec<i64> {
-    world.hub(peer, |hub| {
-        let at = |(at, _): &(aip_protocol::time::Timestamp, Vec<u64>)| at.millis_since(start()) / 1_000;
-        hub.pushes.iter().map(at).collect()
-    })
-}
 
 #[tokio::test(start_paused = true)]
 async fn one_message_that_the_peer_wants_later_delays_only_its_pair() {
@@ -125,7 +118,7 @@ async fn who_is_blocked_or_frozen_gets_nothing_until_the_operator_decides() {
     });
     world.send(&delivery, "alice", "bob", BETA);
     sleep(HOUR * 2).await;
-    assert_eq!(secs_of(&world, BETA), [0_i64; 0]);
+    assert_eq!(world.push_secs(BETA), [0_i64; 0]);
     let view = delivery.view(&domain(BETA)).await.unwrap();
     assert_eq!(view.last_error.unwrap().code, "hub_key_not_pinned");
     assert!(world.whereabouts.asked.lock().unwrap().len() <= 5);
@@ -156,7 +149,7 @@ async fn a_peer_that_blocks_us_is_asked_again_after_half_an_hour_at_least() {
     let _running = Running::start(&delivery);
     world.send(&delivery, "alice", "bob", BETA);
     world.drained(BETA, HOUR * 2).await;
-    let asked = secs_of(&world, BETA);
+    let asked = world.push_secs(BETA);
     assert!((1_800..=3_601).contains(&(asked[1] - asked[0])), "{asked:?}");
 }
 
@@ -169,14 +162,14 @@ async fn our_own_store_that_fails_costs_no_message_and_is_no_fault_of_the_peer()
     world.send(&delivery, "alice", "bob", BETA);
     sleep(Duration::from_secs(9)).await;
     assert_eq!(
-        secs_of(&world, BETA),
+        world.push_secs(BETA),
         [0_i64; 0],
         "without a lease nothing goes out"
     );
     world.store.fail(false);
     world.outbox.fail(true);
     sleep(Duration::from_secs(9)).await;
-    assert_eq!(secs_of(&world, BETA), [0_i64; 0]);
+    assert_eq!(world.push_secs(BETA), [0_i64; 0]);
     assert_eq!(delivery.stats().breakers_open, 0);
     world.outbox.fail(false);
     world.drained(BETA, Duration::from_secs(5)).await;

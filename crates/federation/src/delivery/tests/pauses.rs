@@ -4,20 +4,13 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::world::{Act, Running, World, domain, start};
+use super::world::{Act, Running, World, domain};
 use crate::breaker::BreakerState;
 
 const BETA: &str = "beta.example";
 const GAMMA: &str = "gamma.example";
 const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
-
-fn secs_of(world: &World, peer: &str) -> Vec<i64> {
-    world.hub(peer, |hub| {
-        let at = |(at, _): &(aip_protocol::time::Timestamp, Vec<u64>)| at.millis_since(start()) / 1_000;
-        hub.pushes.iter().map(at).collect()
-    })
-}
 
 #[tokio::test(start_paused = true)]
 async fn row_51_a_proxy_that_answers_html_for_an_hour_is_asked_less_and_less() {
@@ -29,7 +22,7 @@ async fn row_51_a_proxy_that_answers_html_for_an_hour_is_asked_less_and_less() {
     let _running = Running::start(&delivery);
     world.send(&delivery, "alice", "bob", BETA);
     sleep(HOUR).await;
-    let asked = secs_of(&world, BETA);
+    let asked = world.push_secs(BETA);
     assert!((8..=14).contains(&asked.len()), "{asked:?}");
     assert!(asked[4] <= 2 + 4 + 8 + 16, "quick at first: {asked:?}");
     assert!(
@@ -79,16 +72,16 @@ async fn a_peer_that_talks_to_us_is_probed_and_only_our_own_success_closes() {
     let _running = Running::start(&delivery);
     world.send(&delivery, "alice", "bob", BETA);
     sleep(HOUR).await;
-    let before = secs_of(&world, BETA).len();
+    let before = world.push_secs(BETA).len();
     delivery.probe(&domain(BETA));
     sleep(Duration::from_millis(20)).await;
-    assert_eq!(secs_of(&world, BETA).len(), before + 1, "one probe, at once");
+    assert_eq!(world.push_secs(BETA).len(), before + 1, "one probe, at once");
     for _ in 0..100 {
         delivery.probe(&domain(BETA));
     }
     sleep(Duration::from_secs(9)).await;
     assert_eq!(
-        secs_of(&world, BETA).len(),
+        world.push_secs(BETA).len(),
         before + 1,
         "not more often than every ten seconds"
     );
@@ -135,7 +128,7 @@ async fn retry_after_of_a_busy_peer_is_honoured() {
     let _running = Running::start(&delivery);
     world.send(&delivery, "alice", "bob", BETA);
     world.drained(BETA, DAY).await;
-    let asked = secs_of(&world, BETA);
+    let asked = world.push_secs(BETA);
     assert!((100..=101).contains(&(asked[1] - asked[0])), "{asked:?}");
     assert!(
         (3_600..=3_601).contains(&(asked[2] - asked[1])),

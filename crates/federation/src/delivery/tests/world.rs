@@ -37,7 +37,7 @@ impl Clock for JumpingClock {
     }
 }
 
-pub(super) fn start() -> Timestamp {
+fn start() -> Timestamp {
     Timestamp::parse("2026-11-30T12:00:00Z").unwrap()
 }
 
@@ -131,6 +131,14 @@ impl World {
 
     pub(super) fn hub<R>(&self, peer: &str, with: impl FnOnce(&mut Hub) -> R) -> R {
         with(self.net.hubs.lock().unwrap().entry(domain(peer)).or_default())
+    }
+
+    /// When the peer was pushed to, in seconds from the start.
+    pub(super) fn push_secs(&self, peer: &str) -> Vec<i64> {
+        self.hub(peer, |hub| {
+            let at = |(at, _): &(Timestamp, Vec<u64>)| at.millis_since(start()) / 1_000;
+            hub.pushes.iter().map(at).collect()
+        })
     }
 
     pub(super) fn fates(&self, peer: &str) -> BTreeMap<u64, Fate> {
