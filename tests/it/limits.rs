@@ -239,7 +239,10 @@ const TABLE: &[(&str, Exceeded)] = &[
         "federation.peer_items_per_sec",
         By("a_peer_hands_in_no_more_than_it_may"),
     ),
-    ("federation.peer_bytes_per_sec", By("bytes_are_paid_for_too")),
+    (
+        "federation.peer_bytes_per_sec",
+        By("a_peer_sends_no_more_bytes_than_it_may"),
+    ),
     (
         "federation.queue_messages_max",
         By("an_outbox_holds_no_more_than_it_may"),
