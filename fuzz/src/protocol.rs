@@ -1,6 +1,8 @@
 //! The parsers of `crates/protocol`; its stable tests run the same functions on generated input.
 
+use aip_protocol::discovery::HubDocument;
 use aip_protocol::envelope::Envelope;
+use aip_protocol::http_signature::{SignedRequest, Target};
 use aip_protocol::identity::{EndpointPolicy, Identity, Operation};
 use aip_protocol::json::Json;
 use aip_protocol::limits::BATCH_ITEMS_MAX;
@@ -50,15 +52,47 @@ pub fn push(data: &[u8]) {
     };
     assert_eq!(batch.domain, peer);
     assert!(batch.items.len() <= BATCH_ITEMS_MAX);
-    // A little after 2026-11-29T20:15:30Z, when the items of the vectors were accepted.
-    let now = Timestamp::from_unix_secs(1_795_983_335);
     for item in batch.items {
         assert!(item.peer_seq > 0);
-        if let Ok(item) = item.admit(&peer, &own, now) {
+        if let Ok(item) = item.admit(&peer, &own, now()) {
             let (from, to) = (&item.envelope.from, &item.envelope.to);
             assert_eq!((from.domain(), to.domain()), (peer.clone(), own.clone()));
             let again = Envelope::parse(&item.envelope.to_wire());
             assert!(again.is_ok_and(|again| again.digest() == item.envelope.digest()));
+        }
+    }
+}
+
+/// Documents of hubs: the canonical form is the same document.
+pub fn hub_document(data: &[u8]) {
+    if let Ok(document) = HubDocument::parse(data) {
+        let again = HubDocument::parse(&document.json.to_jcs());
+        assert!(again.is_ok_and(|again| again.domain == document.domain && again.keys == document.keys));
+        drop(document.verify(&document.domain, now(), None));
+    }
+}
+
+/// Requests of peers, as two lines, `Signature-Input` and `Signature`: what is read is remembered for as long as it counts.
+pub fn request_signature(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    let (input, signature) = text.split_once('\n').unwrap_or((text, ""));
+    let fields = [("signature-input", input), ("signature", signature)];
+    let target = Target {
+        method: "POST".to_owned(),
+        authority: "hub.etagi.ru".to_owned(),
+        path: "/federation/v1/messages".to_owned(),
+        query: "?".to_owned(),
+    };
+    for has_body in [false, true] {
+        let Ok(signed) = SignedRequest::parse(&fields, has_body, now()) else {
+            continue;
+        };
+        assert!(!signed.nonce.is_empty() && signed.remember_until >= now());
+        let key = signed.keyid.rsplit('#').next().map(VerifyingKey::parse);
+        if let Some(Ok(key)) = key {
+            drop(signed.verify(&target, &fields, None, &[key]));
         }
     }
 }
@@ -136,4 +170,9 @@ pub fn signature(data: &[u8]) {
     if let Ok(signature) = Signature::parse(text) {
         assert_eq!(signature.to_string(), text);
     }
+}
+
+/// A little after 2026-11-29T20:15:30Z, the time of the vectors.
+fn now() -> Timestamp {
+    Timestamp::from_unix_secs(1_795_983_335)
 }

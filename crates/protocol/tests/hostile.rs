@@ -17,7 +17,7 @@ use serde_json::json;
 
 type Target = fn(&[u8]);
 
-const TARGETS: [Target; 9] = [
+const TARGETS: [Target; 11] = [
     targets::json,
     targets::envelope,
     targets::operation,
@@ -27,6 +27,8 @@ const TARGETS: [Target; 9] = [
     targets::timestamp,
     targets::signature,
     targets::push,
+    targets::hub_document,
+    targets::request_signature,
 ];
 
 /// Good input of each parser, to be broken.
@@ -56,8 +58,8 @@ fn load(file: &str) -> serde_json::Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// An envelope, an operation and a push that are good, from the shared vectors.
-fn good_objects() -> Vec<Vec<u8>> {
+/// What is good by each of these targets, from the shared vectors.
+fn good_objects() -> [(Target, Vec<u8>); 5] {
     let files = ["envelopes.json", "operations.json", "federation_items.json"];
     let [envelopes, operations, items] = files.map(load);
     let items = &items["vectors"][0]["input"]["items"];
@@ -68,7 +70,19 @@ fn good_objects() -> Vec<Vec<u8>> {
         .as_bytes()
         .to_vec();
     let operation = serde_json::to_vec(&operations["vectors"][0]["input"]).unwrap();
-    vec![wire, operation, push.to_string().into_bytes()]
+    let document = load("discovery.json")["vectors"][0]["input"]["document"].to_string();
+    let headers = load("http_signatures.json")["vectors"][0]["expected"]["headers"].clone();
+    let [input, signature] = ["Signature-Input", "Signature"].map(|name| headers[name].as_str().unwrap());
+    [
+        (targets::envelope, wire),
+        (targets::operation, operation),
+        (targets::push, push.to_string().into_bytes()),
+        (targets::hub_document, document.into_bytes()),
+        (
+            targets::request_signature,
+            format!("{input}\n{signature}").into_bytes(),
+        ),
+    ]
 }
 
 #[test]
@@ -86,7 +100,7 @@ fn row_07_wide_characters_at_every_offset() {
 
 #[test]
 fn every_truncation_and_every_changed_byte_of_a_good_object() {
-    for good in good_objects() {
+    for (target, good) in good_objects() {
         for offset in 0..good.len() {
             run_all(&good[..offset]);
             for byte in [0, b'"', b'{', 0x80, 0xff] {
@@ -94,7 +108,7 @@ fn every_truncation_and_every_changed_byte_of_a_good_object() {
                 broken[offset] = byte;
                 targets::envelope(&broken);
                 targets::operation(&broken);
-                targets::push(&broken);
+                target(&broken);
             }
         }
     }
