@@ -56,19 +56,24 @@ CREATE INDEX peer_nonces_by_expiry ON peer_nonces (expires_at_ms);
 -- Identity histories of agents elsewhere, as they were last verified.
 CREATE TABLE remote_histories (
     did           TEXT   NOT NULL PRIMARY KEY,
+    peer          TEXT   NOT NULL,
     length        BIGINT NOT NULL,  -- how many operations
     fetched_at_ms BIGINT NOT NULL,
+    bytes         BIGINT NOT NULL,  -- of these operations
     operations    TEXT   NOT NULL   -- a JSON array, oldest first
 );
+CREATE INDEX remote_histories_by_peer ON remote_histories (peer, fetched_at_ms);
 
--- One row: the last number of each of the two logs below. Whoever adds a line holds this row until the commit, so that lines
--- become visible in the order of their numbers.
+-- One row: the last number of each of the two logs below, and how many histories there are above. Whoever adds a line, or
+-- adds or drops a history, holds this row until the commit, so that lines become visible in the order of their numbers.
 CREATE TABLE peer_log (
-    id       BIGINT NOT NULL PRIMARY KEY,  -- 1
-    evidence BIGINT NOT NULL,
-    audit    BIGINT NOT NULL
+    id            BIGINT NOT NULL PRIMARY KEY,  -- 1
+    evidence      BIGINT NOT NULL,
+    audit         BIGINT NOT NULL,
+    histories     BIGINT NOT NULL,
+    history_bytes BIGINT NOT NULL
 );
-INSERT INTO peer_log (id, evidence, audit) VALUES (1, 0, 0);
+INSERT INTO peer_log (id, evidence, audit, histories, history_bytes) VALUES (1, 0, 0, 0, 0);
 
 -- What peers did and cannot take back.
 CREATE TABLE peer_evidence (

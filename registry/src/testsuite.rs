@@ -16,6 +16,7 @@ pub mod grants;
 pub mod listing_log;
 pub mod listings;
 pub mod peer_bounds;
+pub mod peer_histories;
 pub mod peer_records;
 pub mod peer_windows;
 pub mod peers;
@@ -96,6 +97,9 @@ macro_rules! stamp_peer_bounds {
     ($open:expr) => {
         $crate::stamp_contract!(@suite peer_bounds, $open, [
             refusals_are_bounded, epochs_are_bounded, evidence_is_bounded, the_audit_log_is_bounded,
+        ]);
+        $crate::stamp_contract!(@suite peer_histories, $open, [
+            histories_of_a_peer_are_bounded, bytes_of_histories_are_bounded, strangers_make_room_for_acquaintances,
         ]);
     };
 }

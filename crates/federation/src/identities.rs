@@ -29,7 +29,7 @@ use crate::limits::{
     IDENTITIES_IN_MEMORY_BYTES, IDENTITY_FRESH, IDENTITY_NEGATIVE, IDENTITY_STALE, IDENTITY_TRANSIENT,
     IDLE_IN_MEMORY, LONG_HISTORY_OPERATIONS, LONG_REPLAYS_MAX, PEERS_IN_MEMORY_MAX,
 };
-use crate::peers::{FederationStore, KnownHistory};
+use crate::peers::{FederationStore, HistoryCaps, KnownHistory};
 
 /// What one agent takes in memory beside its operations, in bytes, as an estimate.
 const ENTRY_BYTES: u32 = 1024;
@@ -53,6 +53,8 @@ pub struct IdentityLimits {
     pub page: Limits,
     /// Longest time for all pages.
     pub timeout: Duration,
+    /// How many histories the store keeps.
+    pub histories: HistoryCaps,
 }
 
 impl Default for IdentityLimits {
@@ -63,6 +65,7 @@ impl Default for IdentityLimits {
                 ..Limits::default()
             },
             timeout: HISTORY_TIMEOUT,
+            histories: HistoryCaps::default(),
         }
     }
 }

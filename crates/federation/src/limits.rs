@@ -54,6 +54,21 @@ pub const AUDIT_LINES_MAX: u64 = 1_000;
 /// Pieces of evidence that are kept of one peer.
 pub const EVIDENCE_PER_PEER_MAX: u32 = 100;
 
+/// Histories of agents of one peer that are kept: those fetched last.
+pub const HISTORIES_PER_PEER_MAX: u64 = 4_096;
+
+/// Bytes of them, as JSON text.
+pub const HISTORY_BYTES_PER_PEER_MAX: u64 = 32 * 1024 * 1024;
+
+/// Histories of agents elsewhere that are kept.
+pub const HISTORIES_MAX: u64 = 131_072;
+
+/// Bytes of them, as JSON text.
+pub const HISTORIES_BYTES_MAX: u64 = 512 * 1024 * 1024;
+
+/// The part of the room for all histories that is made free when they have no room any more.
+pub const CLEARED_PART: u64 = 64;
+
 /// Bytes of one push to a peer (spec §8).
 pub const BATCH_BYTES_MAX: usize = aip_protocol::limits::BATCH_BYTES_MAX;
 

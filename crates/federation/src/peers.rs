@@ -15,6 +15,10 @@ use aip_protocol::peer::Known;
 use aip_protocol::time::Timestamp;
 use async_trait::async_trait;
 
+use crate::limits::{
+    CLEARED_PART, HISTORIES_BYTES_MAX, HISTORIES_MAX, HISTORIES_PER_PEER_MAX, HISTORY_BYTES_PER_PEER_MAX,
+};
+
 /// A store could not be read or written, for now.
 #[derive(Debug, thiserror::Error)]
 #[error("the store of peers does not answer")]
@@ -83,6 +87,19 @@ pub struct PeerRecord {
     pub good_items: u64,
 }
 
+impl PeerRecord {
+    /// Whether it was met, or decided about: its hub need not be looked for any more.
+    pub fn is_met(&self) -> bool {
+        !self.pinned.is_empty() || self.stance != Stance::Undecided
+    }
+
+    /// Whether it is more than a stranger: mail went through, one way or the other, or the operator lets it.
+    pub fn is_acquainted(&self) -> bool {
+        let is_let = matches!(self.stance, Stance::Allowed | Stance::Limited);
+        self.good_items > 0 || self.last_out.is_some() || is_let
+    }
+}
+
 /// A change of one peer. Each is one durable step; a peer that is not known yet is made.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PeerChange {
@@ -134,6 +151,54 @@ pub struct KnownHistory {
     pub operations: Vec<Json>,
     /// When it was last fetched.
     pub fetched_at: Timestamp,
+}
+
+/// So many histories, and so many bytes of them as JSON text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HistoryCap {
+    /// How many.
+    pub histories: u64,
+    /// How many bytes of them all.
+    pub bytes: u64,
+}
+
+impl HistoryCap {
+    /// Whether there is room for so many.
+    pub fn holds(self, wanted: Self) -> bool {
+        wanted.histories <= self.histories && wanted.bytes <= self.bytes
+    }
+
+    /// What of it stays filled when it is cleared: a little less, so that it need not be cleared with each one that comes.
+    pub fn cleared(self) -> Self {
+        Self {
+            histories: self.histories - self.histories / CLEARED_PART,
+            bytes: self.bytes - self.bytes / CLEARED_PART,
+        }
+    }
+}
+
+/// How many histories of agents elsewhere are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HistoryCaps {
+    /// Of one domain.
+    pub per_peer: HistoryCap,
+    /// Of all.
+    pub all: HistoryCap,
+}
+
+impl Default for HistoryCaps {
+    fn default() -> Self {
+        Self {
+            per_peer: HistoryCap {
+                histories: HISTORIES_PER_PEER_MAX,
+                bytes: HISTORY_BYTES_PER_PEER_MAX,
+            },
+            all: HistoryCap {
+                histories: HISTORIES_MAX,
+                bytes: HISTORIES_BYTES_MAX,
+            },
+        }
+    }
 }
 
 /// Something that a peer did that it cannot take back: two signed objects that contradict each other, or one that is wrong.
@@ -242,6 +307,12 @@ pub trait ReceivedStore: Debug + Send + Sync {
 }
 
 /// Histories of remote agents.
+///
+/// Anybody can have made-up ones fetched, so that there is room for so many. What is in use is fetched anew all the time;
+/// what goes is what was not fetched for longest. The next look at an agent that went is a first one again: what its hub
+/// shows then is believed. So forks are found of what is kept, and what goes is chosen such that nobody can bring that about
+/// for another domain than his own: those of a domain make room for each other only, and strangers, however many domains
+/// they have, take nothing from peers that mail was exchanged with.
 #[async_trait]
 pub trait HistoryStore: Debug + Send + Sync {
     /// The history as it was last verified.
@@ -249,7 +320,11 @@ pub trait HistoryStore: Debug + Send + Sync {
 
     /// Keeps a verified history instead of what was known. The caller has checked that it extends that; of two that were
     /// fetched at once the longer one stays, and of two that are as long the one that was fetched later.
-    async fn keep_history(&self, history: &KnownHistory) -> Result<(), StoreError>;
+    ///
+    /// Where there is not room for all of its domain, those of that domain go that were not fetched for longest. Where there
+    /// is not room for all, those of strangers ([`PeerRecord::is_acquainted`]) go first, be it this one, and among them, as
+    /// among the others, those that were not fetched for longest, until the rest has room when [`HistoryCap::cleared`].
+    async fn keep_history(&self, history: &KnownHistory, caps: HistoryCaps) -> Result<(), StoreError>;
 
     /// Forgets a history, on the operator's word.
     async fn forget_history(&self, did: &Did) -> Result<bool, StoreError>;

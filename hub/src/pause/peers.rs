@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use aip_federation::peers::{
-    AuditEntry, Evidence, FederationStore, HistoryStore, KnownHistory, Noted, PeerChange, PeerRecord,
+    AuditEntry, Evidence, FederationStore, HistoryCaps, HistoryStore, KnownHistory, Noted, PeerChange, PeerRecord,
     PeerStore, ReceivedStore, RecordStore, StoreError,
 };
 use aip_protocol::json::Json;
@@ -115,9 +115,9 @@ impl HistoryStore for PausablePeers {
         self.peers.history(did).await
     }
 
-    async fn keep_history(&self, history: &KnownHistory) -> Result<(), StoreError> {
+    async fn keep_history(&self, history: &KnownHistory, caps: HistoryCaps) -> Result<(), StoreError> {
         let _change = self.begin().await?;
-        self.peers.keep_history(history).await
+        self.peers.keep_history(history, caps).await
     }
 
     async fn forget_history(&self, did: &Did) -> Result<bool, StoreError> {

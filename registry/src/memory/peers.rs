@@ -1,5 +1,7 @@
 //! Peers in memory.
 
+mod histories;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 
@@ -7,8 +9,8 @@ use aip_federation::limits::{
     AUDIT_LINES_MAX, EPOCHS_PER_PEER_MAX, EVIDENCE_PER_PEER_MAX, REFUSALS_PER_EPOCH_MAX,
 };
 use aip_federation::peers::{
-    AuditEntry, Evidence, HistoryStore, KnownHistory, Noted, PeerChange, PeerLimits, PeerRecord, PeerStore,
-    ReceivedStore, RecordStore, Stance, StoreError,
+    AuditEntry, Evidence, HistoryCaps, HistoryStore, KnownHistory, Noted, PeerChange, PeerLimits, PeerRecord,
+    PeerStore, ReceivedStore, RecordStore, Stance, StoreError,
 };
 use aip_protocol::error::ErrorCode;
 use aip_protocol::json::Json;
@@ -20,6 +22,7 @@ use async_trait::async_trait;
 use super::MemoryStore;
 use crate::limits::NONCES_DROPPED_PER_USE;
 use crate::peers::{OPERATOR, Window, nonce_key, page, plain, step, whole};
+use histories::Histories;
 
 /// Everything about peers.
 #[derive(Debug, Default)]
@@ -29,7 +32,7 @@ pub(super) struct Peers {
     /// Of each peer its epochs, in the order in which they came.
     windows: HashMap<Domain, Vec<Received>>,
     nonces: HashMap<String, Timestamp>,
-    histories: BTreeMap<Did, KnownHistory>,
+    histories: Histories,
     evidence: Log<Evidence>,
     audit: Log<AuditEntry>,
 }
@@ -300,24 +303,17 @@ impl HistoryStore for MemoryStore {
         Ok(self.state().peers.histories.get(did).cloned())
     }
 
-    async fn keep_history(&self, history: &KnownHistory) -> Result<(), StoreError> {
-        let histories = &mut self.state().peers.histories;
-        let kept = KnownHistory {
-            fetched_at: whole(history.fetched_at),
-            ..history.clone()
-        };
-        let age = |history: &KnownHistory| (history.operations.len(), history.fetched_at);
-        if histories
-            .get(&kept.did)
-            .is_none_or(|known| age(known) <= age(&kept))
-        {
-            histories.insert(kept.did.clone(), kept);
-        }
+    async fn keep_history(&self, history: &KnownHistory, caps: HistoryCaps) -> Result<(), StoreError> {
+        let Peers {
+            histories, records, ..
+        } = &mut self.state().peers;
+        let is_stranger = |peer: &Domain| !records.get(peer).is_some_and(PeerRecord::is_acquainted);
+        histories.keep(history, caps, is_stranger);
         Ok(())
     }
 
     async fn forget_history(&self, did: &Did) -> Result<bool, StoreError> {
-        Ok(self.state().peers.histories.remove(did).is_some())
+        Ok(self.state().peers.histories.forget(did))
     }
 }
 

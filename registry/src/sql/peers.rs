@@ -1,8 +1,10 @@
 //! Peers in the database: the questions, and where the changes begin.
 //!
 //! A change of a peer's record is one statement. One of a window takes its row first and keeps it until the commit, and one
-//! that adds a line to a log does so with the row of `peer_log`: so each may read before it decides.
+//! that adds a line to a log, or keeps or forgets a history, does so with the row of `peer_log`: so each may read before it
+//! decides.
 
+mod histories;
 mod rows;
 pub(super) mod statements;
 mod windows;
@@ -11,7 +13,7 @@ mod writes;
 use std::collections::HashMap;
 
 use aip_federation::peers::{
-    AuditEntry, Evidence, HistoryStore, KnownHistory, Noted, PeerChange, PeerRecord, PeerStore,
+    AuditEntry, Evidence, HistoryCaps, HistoryStore, KnownHistory, Noted, PeerChange, PeerRecord, PeerStore,
     ReceivedStore, RecordStore, StoreError,
 };
 use aip_protocol::error::ErrorCode;
@@ -26,10 +28,9 @@ use super::SqlStore;
 use super::rows::{Bind, to_i64};
 use crate::limits::SEQS_PER_STATEMENT_MAX;
 use crate::peers::{Window, epoch_key, list_text, nonce_key, page, plain, whole};
+use histories::{ForgetHistory, KeepHistory};
 use windows::{Settle, Settled};
-use writes::{
-    AddEvidence, AddLine, ChangePeer, ForgetDead, ForgetHistory, KeepHistory, Lease, Release, UseNonce,
-};
+use writes::{AddEvidence, AddLine, ChangePeer, ForgetDead, Lease, Release, UseNonce};
 
 type Answer<T> = Result<T, StoreError>;
 
@@ -200,18 +201,24 @@ impl HistoryStore for SqlStore {
         Ok(found.first().map(rows::history).transpose()?)
     }
 
-    async fn keep_history(&self, history: &KnownHistory) -> Answer<()> {
+    async fn keep_history(&self, history: &KnownHistory, caps: HistoryCaps) -> Answer<()> {
         let keep = KeepHistory {
+            dialect: self.target.dialect,
             did: history.did.clone(),
             length: to_i64(history.operations.len()),
             operations: list_text(&history.operations),
             fetched_at: whole(history.fetched_at),
+            caps,
         };
         Ok(self.write(keep).await?)
     }
 
     async fn forget_history(&self, did: &Did) -> Answer<bool> {
-        Ok(self.write(ForgetHistory { did: did.clone() }).await?)
+        let forget = ForgetHistory {
+            dialect: self.target.dialect,
+            did: did.clone(),
+        };
+        Ok(self.write(forget).await?)
     }
 }
 

@@ -5,7 +5,7 @@ use sqlx::Row;
 use sqlx::any::AnyRow;
 
 use super::listings::statements::AFTER_COPY;
-use super::peers::statements::AFTER_COPY as AFTER_COPY_OF_WINDOWS;
+use super::peers::statements::{AFTER_COPY as AFTER_COPY_OF_WINDOWS, COUNT_HISTORIES};
 use crate::limits::{COPY_PAGE_LARGE_ROWS, COPY_PAGE_ROWS};
 
 /// A table, as a copy sees it. Three are not among them: `hub_facts` is about the database itself, `listing_owners` is
@@ -244,8 +244,10 @@ pub(super) const TABLES: [Table; 16] = [
         name: "remote_histories",
         columns: &[
             ("did", Text),
+            ("peer", Text),
             ("length", Number),
             ("fetched_at_ms", Number),
+            ("bytes", Number),
             ("operations", Text),
         ],
         keys: 1,
@@ -256,13 +258,19 @@ pub(super) const TABLES: [Table; 16] = [
     },
     Table {
         name: "peer_log",
-        columns: &[("id", Number), ("evidence", Number), ("audit", Number)],
+        columns: &[
+            ("id", Number),
+            ("evidence", Number),
+            ("audit", Number),
+            ("histories", Number),
+            ("history_bytes", Number),
+        ],
         keys: 1,
         renews: "UPDATE SET evidence = excluded.evidence, audit = excluded.audit \
                  WHERE peer_log.evidence <= excluded.evidence AND peer_log.audit <= excluded.audit",
         is_swept: false,
         page_rows: COPY_PAGE_ROWS,
-        afterwards: &[],
+        afterwards: &COUNT_HISTORIES,
     },
     Table {
         name: "peer_evidence",

@@ -64,8 +64,6 @@ pub(super) enum Subject<'a> {
     Peer(&'a str),
     /// The turn of sending to a peer, by domain.
     Lease(&'a str),
-    /// The history of an agent elsewhere, by DID.
-    History(&'a str),
 }
 
 /// A change that waits for its turn, without its type.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aip_federation::peers::{AuditEntry, Evidence, KnownHistory};
+use aip_federation::peers::{AuditEntry, Evidence, HistoryCaps, KnownHistory};
 use aip_protocol::name::Did;
 use tokio::task::JoinSet;
 
@@ -20,35 +20,39 @@ pub fn history(agent: &str, operations: usize, flavour: &str, secs: i64) -> Know
     }
 }
 
+async fn keep<S: Store>(store: &S, history: &KnownHistory) {
+    store.keep_history(history, HistoryCaps::default()).await.unwrap();
+}
+
 /// Whole, and until it is forgotten.
 pub async fn a_history_is_kept<S: Store>(store: Arc<S>) {
     let first = history("bob", 1, "a", 0);
     assert_eq!(store.history(&first.did).await.unwrap(), None);
-    store.keep_history(&first).await.unwrap();
+    keep(&*store, &first).await;
     assert_eq!(store.history(&first.did).await.unwrap(), Some(first.clone()));
     let other = history("zoe", 2, "z", 0);
-    store.keep_history(&other).await.unwrap();
+    keep(&*store, &other).await;
     let longer = history("bob", 3, "a", 5);
-    store.keep_history(&longer).await.unwrap();
+    keep(&*store, &longer).await;
     assert_eq!(store.history(&first.did).await.unwrap(), Some(longer));
     assert!(store.forget_history(&first.did).await.unwrap());
     assert!(!store.forget_history(&first.did).await.unwrap());
     assert_eq!(store.history(&first.did).await.unwrap(), None);
     assert_eq!(store.history(&other.did).await.unwrap(), Some(other));
-    store.keep_history(&first).await.unwrap();
+    keep(&*store, &first).await;
     assert_eq!(store.history(&first.did).await.unwrap(), Some(first));
 }
 
 /// Of two that were fetched at once the longer one stays, and of two that are as long the later one.
 pub async fn a_history_does_not_get_shorter<S: Store>(store: Arc<S>) {
     let long = history("bob", 3, "a", 10);
-    store.keep_history(&long).await.unwrap();
+    keep(&*store, &long).await;
     for older in [history("bob", 2, "a", 20), history("bob", 3, "a", 9)] {
-        store.keep_history(&older).await.unwrap();
+        keep(&*store, &older).await;
         assert_eq!(store.history(&long.did).await.unwrap(), Some(long.clone()));
     }
     let later = history("bob", 3, "a", 30);
-    store.keep_history(&later).await.unwrap();
+    keep(&*store, &later).await;
     assert_eq!(store.history(&long.did).await.unwrap(), Some(later));
 }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use aip_federation::peers::{
-    FederationStore, HistoryStore, PeerChange, PeerStore, ReceivedStore, RecordStore, Stance,
+    FederationStore, HistoryCap, HistoryCaps, HistoryStore, PeerChange, PeerStore, ReceivedStore,
+    RecordStore, Stance,
 };
 use aip_protocol::error::ErrorCode;
 use aip_protocol::peer::Known::{Duplicate, New, Refused};
@@ -22,6 +23,7 @@ on_both_engines!(
     several_processes_and_one_turn,
     one_of_several_processes_takes_a_nonce,
     several_processes_count_one_peer,
+    several_processes_keep_histories,
     everything_is_there_after_a_restart,
     a_copy_has_everything_and_follows_the_original,
     a_copy_does_not_take_a_window_back,
@@ -140,6 +142,42 @@ async fn several_processes_count_one_peer(place: Place) {
     assert_eq!(numbers, (1..=30).collect::<Vec<_>>());
 }
 
+/// However they get in each other's way, no more are kept than there is room for, and they are counted right.
+async fn several_processes_keep_histories(place: Place) {
+    let stores = processes(&place).await;
+    let cap = HistoryCap {
+        histories: 8,
+        bytes: u64::MAX,
+    };
+    let caps = HistoryCaps {
+        per_peer: cap,
+        all: cap,
+    };
+    let mut tasks = JoinSet::new();
+    for n in 0..30 {
+        let store = Arc::clone(&stores[n % 3]);
+        tasks.spawn(async move {
+            let new = history(&format!("agent-{}", n % 15), 1 + n / 15, "a", 1);
+            store.keep_history(&new, caps).await.expect("kept");
+            if n % 5 == 0 {
+                store.forget_history(&new.did).await.expect("forgotten");
+            }
+        });
+    }
+    tasks.join_all().await;
+    let mut kept = 0;
+    for n in 0..15 {
+        let did = history(&format!("agent-{n}"), 1, "a", 1).did;
+        let known = HistoryStore::history(&*stores[0], &did).await.expect("read");
+        kept += usize::from(known.is_some());
+    }
+    assert!((1..=8).contains(&kept), "{kept}");
+    assert_eq!(
+        stores[0].check_integrity().await.expect("checked"),
+        Vec::<String>::new()
+    );
+}
+
 /// A bit of everything.
 async fn fill(store: &SqlStore) {
     let peer = domain("peer.example");
@@ -169,7 +207,7 @@ async fn fill(store: &SqlStore) {
     );
     assert!(store.lease(&peer, "one", at(0), at(900)).await.expect("taken"));
     store
-        .keep_history(&history("bob", 3, "a", 1))
+        .keep_history(&history("bob", 3, "a", 1), HistoryCaps::default())
         .await
         .expect("kept");
     store
@@ -311,21 +349,35 @@ async fn a_copy_does_not_take_a_window_back(place: Place) {
     original.note(&peer, "e", &stored([1, 2])).await.expect("noted");
     original.copy_to(&copy).await.expect("copied");
     copy.note(&peer, "e", &stored([3, 4])).await.expect("noted");
+    copy.audit(&peer, "operator", "allow", "", at(1))
+        .await
+        .expect("written");
+    let met = history("bob", 3, "a", 1);
+    copy.keep_history(&met, HistoryCaps::default())
+        .await
+        .expect("kept");
     original.copy_to(&copy).await.expect("copied");
     assert_eq!(copy.window(&peer, "e").await.expect("read"), (4, 0));
+    // A history that only the copy had is gone, and so is the line; what is left was counted anew.
+    assert_eq!(HistoryStore::history(&copy, &met.did).await.expect("read"), None);
+    assert_eq!(
+        copy.check_integrity().await.expect("checked"),
+        Vec::<String>::new()
+    );
 }
 
 async fn damage_of_what_is_kept_of_peers_is_found(place: Place) {
     let store = place.open().await;
     fill(&store).await;
     place
-        .damage("DELETE FROM peer_windows; UPDATE peer_log SET audit = 0")
+        .damage("DELETE FROM peer_windows; UPDATE peer_log SET audit = 0, history_bytes = 7")
         .await;
     assert_eq!(
         store.check_integrity().await.expect("checked"),
         [
             "an item of peer.example was refused in an epoch that is not known",
-            "a line about peer.example is ahead of its log"
+            "a line about peer.example is ahead of its log",
+            "1 histories of agents elsewhere were counted, which is wrong, or their bytes are"
         ]
     );
     let peer = domain("peer.example");

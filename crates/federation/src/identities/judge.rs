@@ -44,7 +44,7 @@ impl RemoteIdentities {
             _ => {
                 self.seams
                     .store
-                    .keep_history(&shown)
+                    .keep_history(&shown, self.limits.histories)
                     .await
                     .map_err(PeerError::from)?;
                 Ok(resolved(identity, shown.fetched_at))

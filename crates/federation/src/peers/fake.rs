@@ -12,8 +12,8 @@ use aip_protocol::time::Timestamp;
 use async_trait::async_trait;
 
 use super::{
-    AuditEntry, Evidence, HistoryStore, KnownHistory, Noted, PeerChange, PeerLimits, PeerRecord, PeerStore,
-    ReceivedStore, RecordStore, Stance, StoreError,
+    AuditEntry, Evidence, HistoryCaps, HistoryStore, KnownHistory, Noted, PeerChange, PeerLimits, PeerRecord,
+    PeerStore, ReceivedStore, RecordStore, Stance, StoreError,
 };
 use crate::limits::{EVIDENCE_PER_PEER_MAX, PEERS_PAGE_MAX};
 
@@ -318,7 +318,8 @@ impl HistoryStore for FakeStore {
         Ok(self.read()?.histories.get(did).cloned())
     }
 
-    async fn keep_history(&self, history: &KnownHistory) -> Result<(), StoreError> {
+    /// There is room for all.
+    async fn keep_history(&self, history: &KnownHistory, _caps: HistoryCaps) -> Result<(), StoreError> {
         let history = KnownHistory {
             fetched_at: kept_time(history.fetched_at),
             ..history.clone()

@@ -185,15 +185,46 @@ pub(super) const USE_NONCE: &str = "INSERT INTO peer_nonces (hash, expires_at_ms
 pub(super) const GET_REMOTE_HISTORY: &str =
     "SELECT did, operations, fetched_at_ms FROM remote_histories WHERE did = $1";
 
-pub(super) const KEEP_HISTORY: &str = "INSERT INTO remote_histories (did, length, fetched_at_ms, operations) \
-     VALUES ($1, $2, $3, $4) ON CONFLICT (did) DO UPDATE SET length = excluded.length, \
-     fetched_at_ms = excluded.fetched_at_ms, operations = excluded.operations \
+pub(super) const SIZE_OF_HISTORY: &str = "SELECT bytes FROM remote_histories WHERE did = $1";
+
+pub(super) const KEEP_HISTORY: &str = "INSERT INTO remote_histories \
+     (did, peer, length, fetched_at_ms, bytes, operations) \
+     VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (did) DO UPDATE SET length = excluded.length, \
+     fetched_at_ms = excluded.fetched_at_ms, bytes = excluded.bytes, operations = excluded.operations \
      WHERE remote_histories.length < excluded.length OR (remote_histories.length = excluded.length \
      AND remote_histories.fetched_at_ms <= excluded.fetched_at_ms)";
 
-pub(super) const FORGET_HISTORY: &str = "DELETE FROM remote_histories WHERE did = $1";
+pub(super) const FORGET_HISTORY: &str = "DELETE FROM remote_histories WHERE did = $1 RETURNING bytes";
 
-/// Nobody else adds a line to a log until the commit.
+/// Drops those for which there is no room among `$1` histories of `$2` bytes: of strangers first, then what was not fetched
+/// for longest.
+fn drop_histories(of: &str) -> String {
+    format!(
+        "DELETE FROM remote_histories WHERE did IN (SELECT did FROM (SELECT h.did, \
+         ROW_NUMBER() OVER newest AS place, SUM(h.bytes) OVER newest AS filled \
+         FROM remote_histories h LEFT JOIN peers p ON p.domain = h.peer {of} WINDOW newest AS (ORDER BY CASE \
+         WHEN p.good_items > 0 OR p.last_out_ms IS NOT NULL OR p.stance IN ('allowed', 'limited') THEN 0 ELSE 1 END, \
+         h.fetched_at_ms DESC, h.did)) AS ordered WHERE place > $1 OR filled > $2) RETURNING bytes"
+    )
+}
+
+/// Of all.
+pub(super) static DROP_HISTORIES: LazyLock<String> = LazyLock::new(|| drop_histories(""));
+
+/// Of the peer `$3`.
+pub(super) static DROP_HISTORIES_OF_PEER: LazyLock<String> =
+    LazyLock::new(|| drop_histories("WHERE h.peer = $3"));
+
+/// So many more, and so many bytes more; answers with what there is now.
+pub(super) const ADD_HISTORIES: &str = "UPDATE peer_log SET histories = histories + $1, \
+     history_bytes = history_bytes + $2 WHERE id = 1 RETURNING histories, history_bytes";
+
+/// After histories were copied: the target may have had others.
+pub(in crate::sql) const COUNT_HISTORIES: [&str; 1] = ["UPDATE peer_log SET \
+     histories = (SELECT COUNT(*) FROM remote_histories), \
+     history_bytes = (SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM remote_histories) WHERE id = 1"];
+
+/// Nobody else adds a line to a log, or a history, until the commit.
 pub(super) fn lock_log(for_update: &str) -> String {
     format!("SELECT evidence, audit FROM peer_log WHERE id = 1{for_update}")
 }
@@ -250,7 +281,7 @@ pub(in crate::sql) const PUT_WINDOWS_BACK: &str = "PRAGMA copy.journal_mode = DE
      COMMIT; DETACH DATABASE copy";
 
 /// What cannot be, and the sentence about each that is found all the same.
-pub(in crate::sql) const CHECKS: [(&str, &str); 2] = [
+pub(in crate::sql) const CHECKS: [(&str, &str); 3] = [
     (
         "SELECT r.peer FROM peer_refusals r WHERE NOT EXISTS \
          (SELECT 1 FROM peer_windows w WHERE w.peer = r.peer AND w.epoch = r.epoch) LIMIT $1",
@@ -260,6 +291,11 @@ pub(in crate::sql) const CHECKS: [(&str, &str); 2] = [
         "SELECT e.peer FROM peer_evidence e WHERE e.number > (SELECT evidence FROM peer_log) \
          UNION ALL SELECT a.peer FROM peer_audit a WHERE a.number > (SELECT audit FROM peer_log) LIMIT $1",
         "a line about {} is ahead of its log",
+    ),
+    (
+        "SELECT CAST(l.histories AS TEXT) FROM peer_log l WHERE l.histories <> (SELECT COUNT(*) FROM remote_histories) \
+         OR l.history_bytes <> (SELECT COALESCE(SUM(bytes), 0) FROM remote_histories) LIMIT $1",
+        "{} histories of agents elsewhere were counted, which is wrong, or their bytes are",
     ),
 ];
 

@@ -1,8 +1,8 @@
-//! The changes about peers, but for those of windows.
+//! The changes about peers, but for those of windows and histories.
 
 use aip_federation::limits::EVIDENCE_PER_PEER_MAX;
 use aip_federation::peers::{PeerChange, PeerRecord};
-use aip_protocol::name::{Did, Domain};
+use aip_protocol::name::Domain;
 use aip_protocol::time::Timestamp;
 use sqlx::any::AnyArguments;
 use sqlx::query::Query;
@@ -173,51 +173,8 @@ impl Write for UseNonce {
     }
 }
 
-/// A history of an agent elsewhere.
-pub(super) struct KeepHistory {
-    pub(super) did: Did,
-    pub(super) length: i64,
-    pub(super) operations: String,
-    pub(super) fetched_at: Timestamp,
-}
-
-impl Write for KeepHistory {
-    type Outcome = ();
-
-    fn subject(&self) -> Option<Subject<'_>> {
-        Some(Subject::History(self.did.as_str()))
-    }
-
-    async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<()> {
-        let keep = sqlx::query(statements::KEEP_HISTORY)
-            .bind(self.did.as_str())
-            .bind(self.length)
-            .bind(self.fetched_at.unix_millis())
-            .bind(self.operations.as_str());
-        keep.execute(conn).await.map(|_| ())
-    }
-}
-
-/// Forgets one.
-pub(super) struct ForgetHistory {
-    pub(super) did: Did,
-}
-
-impl Write for ForgetHistory {
-    type Outcome = bool;
-
-    fn subject(&self) -> Option<Subject<'_>> {
-        Some(Subject::History(self.did.as_str()))
-    }
-
-    async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<bool> {
-        let forget = sqlx::query(statements::FORGET_HISTORY).bind(self.did.as_str());
-        Ok(forget.execute(conn).await?.rows_affected() == 1)
-    }
-}
-
 /// The last number of a log, which nobody else moves until the commit.
-async fn lock_log(conn: &mut AnyConnection, dialect: Dialect, log: &str) -> sqlx::Result<u64> {
+pub(super) async fn lock_log(conn: &mut AnyConnection, dialect: Dialect, log: &str) -> sqlx::Result<u64> {
     let lock = sqlx::query(AssertSqlSafe(statements::lock_log(dialect.for_update())));
     count(&lock.fetch_one(conn).await?, log).map_err(broken)
 }

@@ -205,7 +205,8 @@ async fn what_another_process_learned_meanwhile_is_no_lie() {
         operations: json(&world.agent.operations),
         fetched_at: world.now(),
     };
-    world.store.keep_history(&newer).await.unwrap();
+    let caps = HistoryCaps::default();
+    world.store.keep_history(&newer, caps).await.unwrap();
     world.net.release();
     assert_eq!(asking.await.unwrap().unwrap().identity.seq(), 1);
     assert_eq!(world.known().await, Some(newer));
