@@ -7,6 +7,7 @@ mod peers;
 mod recipients;
 pub(crate) mod reports;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use aip_federation::breaker::BreakerState;
@@ -16,7 +17,7 @@ use aip_federation::egress::Exchange;
 use aip_federation::identities::RemoteIdentities;
 use aip_federation::inbound::Inbound;
 use aip_federation::outbox::OutboxError;
-use aip_federation::peers::{FederationStore, StoreError};
+use aip_federation::peers::{FederationStore, PeerRecord, StoreError};
 use aip_federation::policy::Policy;
 use aip_federation::signing::Signer;
 use aip_protocol::clock::Clock;
@@ -145,11 +146,13 @@ impl Federation {
         Ok(known)
     }
 
-    /// An agent of another domain, and where its hub is.
+    /// An agent of another domain, and where its hub is. `asker` is who has that looked up; `None` is this hub itself, or
+    /// anybody in development.
     ///
     /// # Errors
-    /// What §7 says: nobody of that name, the hub of that domain cannot be had, or what it shows is wrong.
-    pub async fn find(&self, did: &Did) -> Result<(Identity, String), Refusal> {
+    /// What §7 says: nobody of that name, the hub of that domain cannot be had, or what it shows is wrong; `rate_limited` if
+    /// too many domains that were never met are asked for.
+    pub async fn find(&self, did: &Did, asker: Option<IpAddr>) -> Result<(Identity, String), Refusal> {
         let domain = did.domain();
         let record = self.store.peer(&domain).await.map_err(|error| {
             tracing::warn!(peer = %domain, %error, "The record of a peer cannot be read");
@@ -159,6 +162,10 @@ impl Federation {
             )
         })?;
         self.policy.outgoing(&domain, record.as_ref())?;
+        let is_met = record.as_ref().is_some_and(PeerRecord::is_met);
+        if let Some(asker) = asker.filter(|_| !is_met && !self.directory.holds(&domain)) {
+            self.inbound.look_up(asker)?;
+        }
         let found = self.identities.identity(did, Freshness::Cached).await;
         let resolved = found.map_err(|error| error.refusal())?;
         let peer = self.directory.peer(&domain, Freshness::Cached).await;

@@ -170,6 +170,11 @@ impl Directory {
         self.fresh_looks.invalidate(domain);
     }
 
+    /// Whether [`Directory::peer`] answers out of the memory of this process, be it with an error.
+    pub fn holds(&self, domain: &Domain) -> bool {
+        self.held(domain).is_some()
+    }
+
     fn held(&self, domain: &Domain) -> Option<Found> {
         let now = self.seams.clock.now();
         let held = self.held.get(domain)?;
@@ -245,9 +250,7 @@ impl Directory {
 
     /// A place among the strangers, unless it is none any more.
     fn place(&self, record: Option<&PeerRecord>) -> Result<Option<SemaphorePermit<'_>>, PeerError> {
-        let is_known =
-            record.is_some_and(|record| !record.pinned.is_empty() || record.stance != Stance::Undecided);
-        if is_known {
+        if record.is_some_and(PeerRecord::is_met) {
             return Ok(None);
         }
         match self.strangers.try_acquire() {

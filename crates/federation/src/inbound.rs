@@ -11,6 +11,7 @@
 //! 4. what became of all of them is noted in one step before the answer.
 
 use std::fmt::Debug;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use aip_protocol::error::{ErrorCode, Refusal};
@@ -132,6 +133,16 @@ impl Inbound {
         let push = self.cpu.run(move || batch::read(&body, &peer)).await??;
         self.check_epoch(&caller, &push.epoch).await?;
         judge::judge_to_the_end(self, ticket, push).await
+    }
+
+    /// Whether somebody at this address may have the hub of a domain looked up that was never met: within the same budgets as
+    /// requests in the names of such domains.
+    ///
+    /// # Errors
+    ///
+    /// `rate_limited`, with the time to wait.
+    pub fn look_up(&self, address: IpAddr) -> Result<(), Refusal> {
+        self.gate.look_up(Some(address), self.seams.clock.now())
     }
 
     /// The counters of reception.

@@ -308,11 +308,11 @@ pub trait ReceivedStore: Debug + Send + Sync {
 
 /// Histories of remote agents.
 ///
-/// Anybody can have made-up ones fetched, so that there is room for so many. What is in use is fetched anew all the time;
-/// what goes is what was not fetched for longest. The next look at an agent that went is a first one again: what its hub
-/// shows then is believed. So forks are found of what is kept, and what goes is chosen such that nobody can bring that about
-/// for another domain than his own: those of a domain make room for each other only, and strangers, however many domains
-/// they have, take nothing from peers that mail was exchanged with.
+/// Anybody can have made-up ones fetched, so that there is room for so many. What is in use is fetched anew all the time, and
+/// what goes is what was not fetched for longest. The next look at an agent that went is a first one again: what its hub shows
+/// then is believed. So forks are found of what is kept, and strangers, however many domains they have, take nothing from
+/// peers that mail was exchanged with: only more agents of a peer than it has room for, or more acquaintances than all have,
+/// make that forgotten which was out of use for longest.
 #[async_trait]
 pub trait HistoryStore: Debug + Send + Sync {
     /// The history as it was last verified.

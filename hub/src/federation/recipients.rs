@@ -42,7 +42,7 @@ impl agent::Recipients for Recipients {
         let federation = self.federation.get().and_then(Weak::upgrade);
         match federation.filter(|federation| did.domain() != *federation.signer.domain()) {
             None => agent::Recipients::identity(&*self.registry, did).await,
-            Some(federation) => match federation.find(did).await {
+            Some(federation) => match federation.find(did, None).await {
                 Ok((identity, _hub)) => Ok(Some(identity)),
                 Err(refusal) if refusal.code == ErrorCode::NotFound => Ok(None),
                 Err(refusal) => Err(SourceError(Box::new(refusal))),

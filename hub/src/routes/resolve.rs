@@ -22,7 +22,6 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::extract::header;
-use crate::federation::Federation;
 use crate::limits::RESOLVE_FRESH_SECS;
 use crate::routes::Endpoint;
 use crate::throttle::Cost;
@@ -132,20 +131,19 @@ async fn answer(app: &App, req: &HttpRequest, raw: &str) -> Result<HttpResponse,
     if handle.domain != app.domain
         && let Some(federation) = &app.federation
     {
-        return remote(app, federation, &handle, header(req, &IF_NONE_MATCH)).await;
+        let found = federation.find(&handle.did(), app.throttle.address(req)).await?;
+        return remote(app, found, header(req, &IF_NONE_MATCH));
     }
     let agent = agent(app, &handle).await?;
     respond(app, &agent, StatusCode::OK, header(req, &IF_NONE_MATCH))
 }
 
 /// The answer for an agent of another domain: its hub was asked, and its history checked here.
-async fn remote(
+fn remote(
     app: &App,
-    federation: &Federation,
-    handle: &Handle,
+    (identity, hub): (Identity, String),
     known: Option<&str>,
 ) -> Result<HttpResponse, ApiError> {
-    let (identity, hub) = federation.find(&handle.did()).await?;
     if identity.is_deactivated() {
         return Err(deactivated(&identity));
     }

@@ -199,6 +199,32 @@ fn behind_a_proxy(more: &str) -> TestHub {
     })
 }
 
+/// Who has agents of invented domains looked up does not have the hub ask for as many as he likes.
+#[tokio::test]
+async fn one_network_cannot_have_any_number_of_domains_looked_up() {
+    let hub = &behind_a_proxy("");
+    let resolve = |domain: String, from: &'static str| {
+        let path = format!("/api/v1/resolve/nobody%23{domain}");
+        let request = Request::get(path).field("x-forwarded-for", from);
+        async move { ask(hub.url(), &request).await }
+    };
+    let invented = (0..100).map(|n| resolve(format!("invented-{n}.example"), "203.0.113.7"));
+    let answers = join_all(invented).await;
+    let refused: Vec<_> = answers.iter().filter(|answer| answer.status == 429).collect();
+    assert!(!refused.is_empty() && refused.len() < answers.len());
+    for answer in refused {
+        assert_eq!(answer.code(), "rate_limited");
+        assert!(
+            answer
+                .header("retry-after")
+                .parse::<u64>()
+                .is_ok_and(|secs| secs > 0)
+        );
+    }
+    let other = resolve("invented.example".to_owned(), "203.0.114.7").await;
+    assert_ne!(other.status, 429, "another network has its own budget");
+}
+
 /// Who keeps bodies open at the least rate holds a part of the room for them, whatever the number of connections.
 #[tokio::test]
 async fn slow_bodies_of_one_address_leave_room_for_others() {

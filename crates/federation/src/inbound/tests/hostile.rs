@@ -115,6 +115,24 @@ fn knock(world: &World, name: &str, from: IpAddr) -> Result<Ticket, Refusal> {
 }
 
 #[tokio::test]
+async fn who_asks_for_invented_domains_has_the_budget_of_who_comes_in_their_names() {
+    let world = World::new();
+    for _ in 0..LOOKUPS_PER_NETWORK.burst() {
+        world.inbound.look_up(network(1)).unwrap();
+    }
+    assert_eq!(code(world.inbound.look_up(network(1))), ErrorCode::RateLimited);
+    let hub = FakeHub::new("invented.example", 3);
+    let body = batch_of(&hub.domain, "1", &[]);
+    let signing = Signing {
+        from: Some(network(1)),
+        ..Signing::of(&hub)
+    };
+    let push = world.send(signing.push(&world, &body), body.clone());
+    assert_eq!(code(push.await), ErrorCode::RateLimited);
+    assert!(world.inbound.look_up(network(2)).is_ok());
+}
+
+#[tokio::test]
 async fn strangers_take_no_places_from_peers() {
     let world = World::new();
     world.push(&[]).await.unwrap();
