@@ -97,6 +97,7 @@ macro_rules! stamp_peer_bounds {
     ($open:expr) => {
         $crate::stamp_contract!(@suite peer_bounds, $open, [
             refusals_are_bounded, epochs_are_bounded, evidence_is_bounded, the_audit_log_is_bounded,
+            strangers_are_bounded, lines_about_the_dead_go_with_them,
         ]);
         $crate::stamp_contract!(@suite peer_histories, $open, [
             histories_of_a_peer_are_bounded, bytes_of_histories_are_bounded, strangers_make_room_for_acquaintances,

@@ -51,6 +51,10 @@ pub const EPOCHS_PER_PEER_MAX: u64 = 16;
 /// Lines of the audit log that are kept of one peer and of one actor other than the operator: the newest ones.
 pub const AUDIT_LINES_MAX: u64 = 1_000;
 
+/// Peers that are kept although no mail ever went through and nothing was decided about them: those last heard of. One
+/// may have a document of 64 KiB; and in one look through all peers, fewer new ones are looked up than one page holds.
+pub const STRANGERS_KEPT_MAX: u32 = 10_000;
+
 /// Pieces of evidence that are kept of one peer.
 pub const EVIDENCE_PER_PEER_MAX: u32 = 100;
 

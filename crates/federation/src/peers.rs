@@ -98,6 +98,17 @@ impl PeerRecord {
         let is_let = matches!(self.stance, Stance::Allowed | Stance::Limited);
         self.good_items > 0 || self.last_out.is_some() || is_let
     }
+
+    /// Whether no mail ever went through, and nothing was decided about it.
+    pub fn is_stranger(&self) -> bool {
+        let is_undecided = self.stance == Stance::Undecided && self.limits == PeerLimits::default();
+        is_undecided && !self.is_acquainted()
+    }
+
+    /// When it was last heard of.
+    pub fn last_heard(&self) -> Timestamp {
+        self.last_in.unwrap_or(self.first_seen)
+    }
 }
 
 /// A change of one peer. Each is one durable step; a peer that is not known yet is made.
@@ -255,7 +266,14 @@ pub trait PeerStore: Debug + Send + Sync {
 
     /// Forgets peers, with windows of theirs kept, that were met before `before`, that were not heard of and did not answer
     /// since, and about which nothing was decided, frozen or recorded as evidence; at most `limit` and a page, which it says.
+    /// Of the audit log their lines go that are not the operator's.
     async fn forget_dead(&self, before: Timestamp, limit: u32) -> Result<Vec<Domain>, StoreError>;
+
+    /// Forgets strangers ([`PeerRecord::is_stranger`]) but for the `keep` that were last heard of, since anybody can have any
+    /// number of domains; at most `limit` and a page, which it says. What they did goes with them, frozen or recorded as
+    /// evidence as it may be, and so do their windows: no item of theirs was ever stored. What the operator did stays, and
+    /// histories have their own bound.
+    async fn forget_strangers(&self, keep: u32, limit: u32) -> Result<Vec<Domain>, StoreError>;
 
     /// Takes the turn of sending to a peer for this process until `until`, or lengthens it; it is never shortened by this.
     /// `false`: another has it, and it is not over at `now`.

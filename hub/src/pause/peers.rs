@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use aip_federation::peers::{
-    AuditEntry, Evidence, FederationStore, HistoryCaps, HistoryStore, KnownHistory, Noted, PeerChange, PeerRecord,
-    PeerStore, ReceivedStore, RecordStore, StoreError,
+    AuditEntry, Evidence, FederationStore, HistoryCaps, HistoryStore, KnownHistory, Noted, PeerChange,
+    PeerRecord, PeerStore, ReceivedStore, RecordStore, StoreError,
 };
 use aip_protocol::json::Json;
 use aip_protocol::name::{Did, Domain};
@@ -58,6 +58,11 @@ impl PeerStore for PausablePeers {
     async fn forget_dead(&self, before: Timestamp, limit: u32) -> Result<Vec<Domain>, StoreError> {
         let _change = self.begin().await?;
         self.peers.forget_dead(before, limit).await
+    }
+
+    async fn forget_strangers(&self, keep: u32, limit: u32) -> Result<Vec<Domain>, StoreError> {
+        let _change = self.begin().await?;
+        self.peers.forget_strangers(keep, limit).await
     }
 
     async fn lease(

@@ -2,6 +2,7 @@
 
 mod histories;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 
@@ -135,11 +136,41 @@ impl Peers {
             .map(|peer| peer.domain.clone())
             .take(page(limit) as usize)
             .collect();
-        for domain in &dead {
+        self.leases.retain(|_, (_, until)| *until >= before);
+        self.forget(&dead);
+        dead
+    }
+
+    fn forget_strangers(&mut self, keep: u32, limit: u32) -> Vec<Domain> {
+        let strangers = self.records.values().filter(|peer| peer.is_stranger());
+        let mut strangers: Vec<_> = strangers
+            .map(|peer| (Reverse(peer.last_heard()), &peer.domain))
+            .collect();
+        strangers.sort_unstable();
+        let gone = strangers.into_iter().skip(keep as usize);
+        let mut gone: Vec<_> = gone
+            .map(|(_, domain)| domain.clone())
+            .take(page(limit) as usize)
+            .collect();
+        gone.sort_unstable();
+        self.forget(&gone);
+        self.evidence
+            .lines
+            .retain(|_, line| gone.binary_search(&line.peer).is_err());
+        for domain in &gone {
+            self.windows.remove(domain);
+        }
+        gone
+    }
+
+    /// Forgets the records of peers, and lines about them. They are in order.
+    fn forget(&mut self, peers: &[Domain]) {
+        for domain in peers {
             self.records.remove(domain);
         }
-        self.leases.retain(|_, (_, until)| *until >= before);
-        dead
+        self.audit
+            .lines
+            .retain(|_, line| line.actor == OPERATOR || peers.binary_search(&line.peer).is_err());
     }
 }
 
@@ -222,6 +253,10 @@ impl PeerStore for MemoryStore {
 
     async fn forget_dead(&self, before: Timestamp, limit: u32) -> Result<Vec<Domain>, StoreError> {
         Ok(self.state().peers.forget_dead(before, limit))
+    }
+
+    async fn forget_strangers(&self, keep: u32, limit: u32) -> Result<Vec<Domain>, StoreError> {
+        Ok(self.state().peers.forget_strangers(keep, limit))
     }
 
     async fn lease(

@@ -37,9 +37,9 @@ impl SqlStore {
     /// Each page of rows is a transaction. A copy that was broken off is made whole by another one,
     /// and one that is repeated changes nothing; nothing is removed but what goes in time and the
     /// original does not have any more (tokens, spent challenges, tombstones; of peers, those that were forgotten, old
-    /// refusals, nonces, lines of the audit log, histories), and no agent's history gets shorter. Two logs of listings that both
-    /// went on cannot be made one: that fails, or leaves the target as it is. Whether the two are
-    /// equal, [`Self::digest`] tells.
+    /// refusals, nonces, lines of the audit log, histories), and no agent's history gets shorter. Windows and evidence of
+    /// strangers that the original forgot between two copies stay. Two logs of listings that both went on cannot be made
+    /// one: that fails, or leaves the target as it is. Whether the two are equal, [`Self::digest`] tells.
     ///
     /// # Errors
     ///

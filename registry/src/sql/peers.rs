@@ -30,7 +30,7 @@ use crate::limits::SEQS_PER_STATEMENT_MAX;
 use crate::peers::{Window, epoch_key, list_text, nonce_key, page, plain, whole};
 use histories::{ForgetHistory, KeepHistory};
 use windows::{Settle, Settled};
-use writes::{AddEvidence, AddLine, ChangePeer, ForgetDead, Lease, Release, UseNonce};
+use writes::{AddEvidence, AddLine, ChangePeer, ForgetDead, ForgetStrangers, Lease, Release, UseNonce};
 
 type Answer<T> = Result<T, StoreError>;
 
@@ -132,6 +132,11 @@ impl PeerStore for SqlStore {
             limit: page(limit),
         };
         Ok(self.write(forget).await?)
+    }
+
+    async fn forget_strangers(&self, keep: u32, limit: u32) -> Answer<Vec<Domain>> {
+        let limit = page(limit);
+        Ok(self.write(ForgetStrangers { keep, limit }).await?)
     }
 
     async fn lease(&self, domain: &Domain, holder: &str, now: Timestamp, until: Timestamp) -> Answer<bool> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use aip_federation::limits::{
     AUDIT_LINES_MAX, EPOCHS_PER_PEER_MAX, EVIDENCE_PER_PEER_MAX, PEERS_PAGE_MAX, REFUSALS_PER_EPOCH_MAX,
 };
-use aip_federation::peers::Noted;
+use aip_federation::peers::{Frozen, Noted, PeerChange, PeerLimits, Stance};
 use aip_protocol::error::ErrorCode;
 use aip_protocol::peer::Known::{Duplicate, New, Refused};
 
@@ -114,5 +114,81 @@ pub async fn the_audit_log_is_bounded<S: Store>(store: Arc<S>) {
     assert_eq!(
         first.len() + rest.len() + rest_of.len(),
         usize::try_from(AUDIT_LINES_MAX).unwrap() + 2
+    );
+}
+
+/// Those last heard of stay, and acquaintances and decisions whatever there is. What strangers did goes with them.
+pub async fn strangers_are_bounded<S: Store>(store: Arc<S>) {
+    let limits = PeerLimits {
+        queue_items: Some(1),
+        ..PeerLimits::default()
+    };
+    let frozen = Frozen {
+        code: "key_mismatch".to_owned(),
+        kid: "x".to_owned(),
+        since: at(0),
+    };
+    for (peer, change, secs) in [
+        ("mail.example", PeerChange::CameIn { good_items: 1 }, 0),
+        ("answers.example", PeerChange::WentOut, 0),
+        ("blocked.example", PeerChange::Stance(Stance::Blocked), 0),
+        ("limits.example", PeerChange::Limits(limits), 0),
+        ("frozen.example", PeerChange::Frozen(frozen), 1),
+        ("knocks.example", PeerChange::Met, 2),
+        ("b.example", PeerChange::Met, 3),
+        ("a.example", PeerChange::Met, 4),
+        ("knocks.example", PeerChange::CameIn { good_items: 0 }, 5),
+    ] {
+        store.change(&domain(peer), change, at(secs)).await.unwrap();
+    }
+    for peer in ["mail.example", "frozen.example", "a.example"].map(domain) {
+        let noted = [refused(1, ErrorCode::Expired)];
+        store.note(&peer, "e", &noted).await.unwrap();
+        store.add_evidence(&peer, "code", "x", &[], at(1)).await.unwrap();
+        store.audit(&peer, "hub", "pin", "", at(1)).await.unwrap();
+        store.audit(&peer, "operator", "retry", "", at(1)).await.unwrap();
+    }
+    let forget = async |keep, limit| store.forget_strangers(keep, limit).await.unwrap();
+    assert_eq!(forget(4, 10).await, []);
+    assert_eq!(forget(0, 0).await, []);
+    assert_eq!(forget(2, 10).await, ["b.example", "frozen.example"].map(domain));
+    assert_eq!(forget(2, 10).await, []);
+    assert_eq!(store.peers(None, 10).await.unwrap().len(), 6);
+
+    let gone = domain("frozen.example");
+    assert_eq!(store.known(&gone, "e", &[1]).await.unwrap(), [New]);
+    for stays in ["mail.example", "a.example"].map(domain) {
+        let known = store.known(&stays, "e", &[1]).await.unwrap();
+        assert_eq!(known, [Refused(ErrorCode::Expired)], "{stays}");
+    }
+    let evidence = store.evidence(None, 0, 10).await.unwrap();
+    assert_eq!(evidence.iter().map(|one| one.number).collect::<Vec<_>>(), [1, 3]);
+    let lines = store.audit_log(None, 0, 10).await.unwrap();
+    assert_eq!(
+        lines.iter().map(|line| line.number).collect::<Vec<_>>(),
+        [1, 2, 4, 5, 6],
+        "but what the operator did"
+    );
+    store.add_evidence(&gone, "code", "x", &[], at(6)).await.unwrap();
+    assert_eq!(store.evidence(Some(&gone), 3, 10).await.unwrap()[0].number, 4);
+}
+
+/// What the hub wrote about a peer goes with it, so that it does not stay for each domain that there ever was.
+pub async fn lines_about_the_dead_go_with_them<S: Store>(store: Arc<S>) {
+    for peer in ["dead.example", "alive.example"].map(domain) {
+        store.change(&peer, PeerChange::Met, at(0)).await.unwrap();
+        store.audit(&peer, "hub", "pin", "", at(0)).await.unwrap();
+        store.audit(&peer, "operator", "retry", "", at(0)).await.unwrap();
+    }
+    let alive = domain("alive.example");
+    store.change(&alive, PeerChange::WentOut, at(9)).await.unwrap();
+    assert_eq!(
+        store.forget_dead(at(5), 10).await.unwrap(),
+        [domain("dead.example")]
+    );
+    let lines = store.audit_log(None, 0, 10).await.unwrap();
+    assert_eq!(
+        lines.iter().map(|line| line.number).collect::<Vec<_>>(),
+        [2, 3, 4]
     );
 }

@@ -31,6 +31,8 @@ pub struct DeliveryConfig {
     pub stop_grace: Duration,
     /// Peers that were not heard of for so long, and about which nothing was decided, are forgotten.
     pub forget_after: Duration,
+    /// Peers that mail never went through to or from, and about which nothing was decided, that are kept.
+    pub strangers_max: u32,
 }
 
 impl DeliveryConfig {
@@ -50,6 +52,7 @@ impl DeliveryConfig {
             sweep_every: limits::SWEEP_EVERY,
             stop_grace: limits::STOP_GRACE,
             forget_after: limits::FORGET_AFTER,
+            strangers_max: limits::STRANGERS_KEPT_MAX,
         }
     }
 }

@@ -38,6 +38,7 @@ impl Delivery {
             sleep(SWEEP_PAGE_PAUSE).await;
         }
         let now = self.now();
+        self.forget_strangers(now).await?;
         if *forget_at <= now {
             *forget_at = now + FORGET_EVERY;
             self.forget_dead(now).await?;
@@ -60,22 +61,35 @@ impl Delivery {
         }
     }
 
-    /// Forgets peers that have been dead for long. One for which mail waits after all, or may, is met again.
+    /// Forgets peers that have been dead for long.
     async fn forget_dead(&self, now: Timestamp) -> Result<(), StoreError> {
         let before = now - self.config.forget_after;
         loop {
-            let forgotten = self.seams.store.forget_dead(before, PEERS_PAGE_MAX).await?;
-            if forgotten.is_empty() {
+            let dead = self.seams.store.forget_dead(before, PEERS_PAGE_MAX).await?;
+            if dead.is_empty() {
                 return Ok(());
             }
-            for domain in &forgotten {
-                if self.look_at(domain).await {
-                    self.seams.store.change(domain, PeerChange::Met, now).await?;
-                } else {
-                    tracing::info!(peer = %domain, "A peer that has been dead for long is forgotten");
-                }
-            }
+            self.forgotten(&dead, now).await?;
             sleep(SWEEP_PAGE_PAUSE).await;
         }
+    }
+
+    /// Forgets strangers beyond those that are kept.
+    async fn forget_strangers(&self, now: Timestamp) -> Result<(), StoreError> {
+        let keep = self.config.strangers_max;
+        let strangers = self.seams.store.forget_strangers(keep, PEERS_PAGE_MAX).await?;
+        self.forgotten(&strangers, now).await
+    }
+
+    /// Peers were forgotten. One for which mail waits after all, or may, is met again.
+    async fn forgotten(&self, peers: &[Domain], now: Timestamp) -> Result<(), StoreError> {
+        for domain in peers {
+            if self.look_at(domain).await {
+                self.seams.store.change(domain, PeerChange::Met, now).await?;
+            } else {
+                tracing::info!(peer = %domain, "A peer is forgotten: it has been dead for long, or was a stranger among many");
+            }
+        }
+        Ok(())
     }
 }

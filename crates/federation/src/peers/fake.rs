@@ -1,5 +1,6 @@
 //! A store of peers in plain maps, for the tests of this room and of those above it.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -225,6 +226,22 @@ impl PeerStore for FakeStore {
             kept.peers.remove(domain);
         }
         Ok(dead)
+    }
+
+    async fn forget_strangers(&self, keep: u32, limit: u32) -> Result<Vec<Domain>, StoreError> {
+        let mut kept = self.write()?;
+        let strangers = kept.peers.values().filter(|peer| peer.is_stranger());
+        let mut strangers: Vec<_> = strangers
+            .map(|peer| (Reverse(peer.last_heard()), peer.domain.clone()))
+            .collect();
+        strangers.sort_unstable();
+        let gone = strangers.into_iter().map(|(_, domain)| domain);
+        let mut gone: Vec<_> = gone.skip(keep as usize).take(page(limit)).collect();
+        gone.sort_unstable();
+        kept.peers.retain(|domain, _| !gone.contains(domain));
+        kept.windows.retain(|(peer, _), _| !gone.contains(peer));
+        kept.evidence.retain(|one| !gone.contains(&one.peer));
+        Ok(gone)
     }
 
     async fn lease(

@@ -121,6 +121,27 @@ pub(super) fn forget_dead(skip: &str) -> String {
     )
 }
 
+const IS_STRANGER: &str = "good_items = 0 AND last_out_ms IS NULL AND stance = 'undecided' \
+     AND items_per_sec IS NULL AND bytes_per_sec IS NULL AND queue_items IS NULL";
+
+/// But for `$1` of them. That it is one is asked again of a row that somebody is changing.
+pub(super) static FORGET_STRANGERS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "DELETE FROM peers WHERE {IS_STRANGER} AND domain IN (SELECT domain FROM peers WHERE {IS_STRANGER} \
+         ORDER BY COALESCE(last_in_ms, first_seen_ms) DESC, domain LIMIT $2 OFFSET $1) RETURNING domain"
+    )
+});
+
+/// What goes with a peer that is dead, and with a stranger.
+pub(super) const FORGET_LINES: &str = "DELETE FROM peer_audit WHERE peer = $1 AND actor <> 'operator'";
+
+/// What goes with a stranger.
+pub(super) const FORGET_DEEDS: [&str; 3] = [
+    "DELETE FROM peer_evidence WHERE peer = $1",
+    "DELETE FROM peer_windows WHERE peer = $1",
+    "DELETE FROM peer_refusals WHERE peer = $1",
+];
+
 pub(super) const FORGET_LEASES: &str = "DELETE FROM peer_leases WHERE until_ms < $1";
 
 /// One holder: who comes while another has it changes no row. `$3` is the end, `$4` now.

@@ -4,7 +4,7 @@ use aip_federation::limits::EVIDENCE_PER_PEER_MAX;
 use aip_federation::peers::{PeerChange, PeerRecord};
 use aip_protocol::name::Domain;
 use aip_protocol::time::Timestamp;
-use sqlx::any::AnyArguments;
+use sqlx::any::{AnyArguments, AnyRow};
 use sqlx::query::Query;
 use sqlx::{Any, AnyConnection, AssertSqlSafe};
 
@@ -83,17 +83,54 @@ impl Write for ForgetDead {
         let forget = sqlx::query(AssertSqlSafe(statements::forget_dead(self.dialect.skip_locked())))
             .bind(before)
             .bind(i64::from(self.limit));
-        let found = forget.fetch_all(&mut *conn).await?;
-        let forgotten = found
-            .iter()
-            .map(|row| rows::domain(row, "domain"))
-            .collect::<Result<Vec<_>, _>>();
-        let mut forgotten = forgotten.map_err(broken)?;
-        forgotten.sort_unstable();
+        let forgotten = domains(&forget.fetch_all(&mut *conn).await?)?;
+        drop_of_each(conn, &forgotten, &[statements::FORGET_LINES]).await?;
         let leases = sqlx::query(statements::FORGET_LEASES).bind(before);
         leases.execute(conn).await?;
         Ok(forgotten)
     }
+}
+
+/// Forgets strangers where there are too many.
+pub(super) struct ForgetStrangers {
+    pub(super) keep: u32,
+    pub(super) limit: u32,
+}
+
+impl Write for ForgetStrangers {
+    type Outcome = Vec<Domain>;
+
+    async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<Vec<Domain>> {
+        let forget = sqlx::query(statements::FORGET_STRANGERS.as_str())
+            .bind(i64::from(self.keep))
+            .bind(i64::from(self.limit));
+        let forgotten = domains(&forget.fetch_all(&mut *conn).await?)?;
+        drop_of_each(conn, &forgotten, &statements::FORGET_DEEDS).await?;
+        drop_of_each(conn, &forgotten, &[statements::FORGET_LINES]).await?;
+        Ok(forgotten)
+    }
+}
+
+/// The domains in these rows, in order.
+fn domains(found: &[AnyRow]) -> sqlx::Result<Vec<Domain>> {
+    let domains = found.iter().map(|row| rows::domain(row, "domain"));
+    let mut domains = domains.collect::<Result<Vec<_>, _>>().map_err(broken)?;
+    domains.sort_unstable();
+    Ok(domains)
+}
+
+async fn drop_of_each(
+    conn: &mut AnyConnection,
+    peers: &[Domain],
+    drops: &[&'static str],
+) -> sqlx::Result<()> {
+    for peer in peers {
+        for drop in drops {
+            let drop = sqlx::query(*drop).bind(peer.as_str());
+            drop.execute(&mut *conn).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Takes a turn, or lengthens it.

@@ -201,3 +201,25 @@ async fn however_many_peers_are_dead_they_are_forgotten_within_the_hour() {
     sleep(Duration::from_mins(150)).await;
     assert!(world.store.peers(None, 500).await.unwrap().is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn too_many_strangers_are_forgotten_unless_mail_waits_for_them() {
+    let world = World::new();
+    let known = async |peer| world.store.peer(&domain(peer)).await.unwrap().is_some();
+    for peer in [BETA, "first.example", "second.example", "third.example"] {
+        let met = world.store.change(&domain(peer), PeerChange::Met, world.now());
+        met.await.unwrap();
+        sleep(Duration::from_secs(1)).await;
+    }
+    world.hub(BETA, |hub| hub.always = Some(Act::Refuse));
+    world.put("alice", "bob", BETA);
+    let delivery = world.configured(DeliveryConfig {
+        strangers_max: 2,
+        ..DeliveryConfig::new("here")
+    });
+    let _running = Running::start(&delivery);
+    sleep(Duration::from_secs(10)).await;
+    assert!(!known("first.example").await);
+    assert!(known("second.example").await && known("third.example").await);
+    assert!(known(BETA).await, "met again");
+}
