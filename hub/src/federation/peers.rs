@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aip_federation::delivery::{Delivery, LookUpError, PeerDirectory, PeerFacts};
 use aip_federation::directory::Directory;
-use aip_federation::peers::{FederationStore, PeerChange, PeerRecord};
+use aip_federation::peers::{FederationStore, PeerChange, PeerRecord, StoreError};
 use aip_federation::policy::Policy;
 use aip_protocol::clock::Clock;
 use aip_protocol::error::{ErrorCode, Refusal};
@@ -64,26 +64,34 @@ impl Outgoing {
         self.held.invalidate(peer);
     }
 
-    /// The record of a peer, which is met with the first message for it: from then on its outbox is looked after.
-    async fn record(&self, peer: &Domain, sender: &Did) -> Result<Arc<PeerRecord>, Refusal> {
+    /// What is known of a peer, which may be nothing.
+    async fn known(&self, peer: &Domain) -> Result<Option<Arc<PeerRecord>>, Refusal> {
         if let Some(held) = self.held.get(peer) {
-            return Ok(held);
+            return Ok(Some(held));
         }
-        let found = match self.store.peer(peer).await {
-            Ok(Some(record)) => Ok(record),
-            Ok(None) => {
-                self.take_meeting(sender)?;
-                self.store.change(peer, PeerChange::Met, self.clock.now()).await
-            }
-            Err(error) => Err(error),
-        };
-        let record = Arc::new(found.map_err(|error| {
-            tracing::warn!(peer = %peer, %error, "The record of a peer cannot be read");
-            let detail = "This hub cannot look up what it knows of that domain; try again.";
-            Refusal::new(ErrorCode::Unavailable, detail)
-        })?);
+        let found = self.store.peer(peer).await;
+        let found = found.map_err(|error| unreadable(peer, &error))?;
+        Ok(found.map(|record| self.hold(peer, record)))
+    }
+
+    /// The record of a peer, which is met with the first message for it: from then on its outbox is looked after. A name
+    /// that the policy refuses leaves nothing behind.
+    async fn permitted(&self, peer: &Domain, sender: &Did) -> Result<Arc<PeerRecord>, Refusal> {
+        let known = self.known(peer).await?;
+        self.policy.outgoing(peer, known.as_deref())?;
+        if let Some(record) = known {
+            return Ok(record);
+        }
+        self.take_meeting(sender)?;
+        let met = self.store.change(peer, PeerChange::Met, self.clock.now()).await;
+        let met = met.map_err(|error| unreadable(peer, &error))?;
+        Ok(self.hold(peer, met))
+    }
+
+    fn hold(&self, peer: &Domain, record: PeerRecord) -> Arc<PeerRecord> {
+        let record = Arc::new(record);
         self.held.insert(peer.clone(), Arc::clone(&record));
-        Ok(record)
+        record
     }
 
     fn take_meeting(&self, sender: &Did) -> Result<(), Refusal> {
@@ -103,10 +111,7 @@ impl Outgoing {
 #[async_trait]
 impl Peers for Outgoing {
     async fn admit(&self, peer: &Domain, sender: &Did) -> Result<PeerTerms, Refusal> {
-        // Before it is met: a name that the policy refuses leaves nothing behind.
-        self.policy.outgoing(peer, self.held.get(peer).as_deref())?;
-        let record = self.record(peer, sender).await?;
-        self.policy.outgoing(peer, Some(&record))?;
+        let record = self.permitted(peer, sender).await?;
         let caps = self.policy.queue(Some(&record));
         Ok(PeerTerms::of_outbox(Quota {
             mailbox_messages: caps.items,
@@ -120,6 +125,12 @@ impl Peers for Outgoing {
             delivery.wake(peer);
         }
     }
+}
+
+fn unreadable(peer: &Domain, error: &StoreError) -> Refusal {
+    tracing::warn!(peer = %peer, %error, "The record of a peer cannot be read");
+    let detail = "This hub cannot look up what it knows of that domain; try again.";
+    Refusal::new(ErrorCode::Unavailable, detail)
 }
 
 /// Where peers are, for those that mail may go to.
@@ -149,7 +160,7 @@ impl PeerDirectory for Whereabouts {
 mod tests {
     use std::collections::BTreeSet;
 
-    use aip_federation::peers::PeerStore as _;
+    use aip_federation::peers::{PeerStore as _, Stance};
     use aip_federation::policy::{Mode, QueueCaps};
     use aip_protocol::clock::ManualClock;
     use aip_protocol::time::Timestamp;
@@ -217,5 +228,53 @@ mod tests {
             .admit(&domain("two-more.example"), &alice)
             .await
             .unwrap_err();
+    }
+
+    fn of_allowlist() -> (Outgoing, Arc<MemoryStore>) {
+        let store = Arc::new(MemoryStore::new());
+        let policy = Policy {
+            mode: Mode::Allowlist,
+            allowed: BTreeSet::from([domain("listed.example")]),
+            blocked: BTreeSet::from([domain("two.example")]),
+            ..policy()
+        };
+        let clock = Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH));
+        (Outgoing::new(store.clone(), Arc::new(policy), clock), store)
+    }
+
+    async fn code(outgoing: &Outgoing, peer: &str) -> Option<ErrorCode> {
+        let admitted = outgoing.admit(&domain(peer), &agent("alice")).await;
+        admitted.err().map(|refusal| refusal.code)
+    }
+
+    #[tokio::test]
+    async fn what_the_operator_decided_about_a_peer_wins_over_the_settings() {
+        let (outgoing, store) = of_allowlist();
+        assert_eq!(code(&outgoing, "listed.example").await, None);
+        for peer in ["two.example", "three.example"] {
+            assert_eq!(
+                code(&outgoing, peer).await,
+                Some(ErrorCode::PeerBlocked),
+                "{peer}"
+            );
+            let domain = domain(peer);
+            assert!(
+                store.peer(&domain).await.unwrap().is_none(),
+                "{peer} was refused, and is known since"
+            );
+            let allowed = PeerChange::Stance(Stance::Allowed);
+            let changed = store.change(&domain, allowed, Timestamp::UNIX_EPOCH);
+            changed.await.unwrap();
+            assert_eq!(code(&outgoing, peer).await, None, "{peer}");
+            let blocked = PeerChange::Stance(Stance::Blocked);
+            let changed = store.change(&domain, blocked, Timestamp::UNIX_EPOCH);
+            changed.await.unwrap();
+            outgoing.forget(&domain);
+            assert_eq!(
+                code(&outgoing, peer).await,
+                Some(ErrorCode::PeerBlocked),
+                "{peer}"
+            );
+        }
     }
 }
