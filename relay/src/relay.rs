@@ -180,6 +180,10 @@ impl Relay {
         if !matches!(door, Door::Hub(_)) {
             self.take_rate(&envelope.from).await?;
         }
+        // Last: what is refused makes no peer known.
+        if let (Way::Peer(peer), Some(peers)) = (&way, &self.seams.peers) {
+            peers.meet(peer, &envelope.from).await?;
+        }
         Ok(Admitted {
             candidate,
             quota: terms.quota,

@@ -74,20 +74,6 @@ impl Outgoing {
         Ok(found.map(|record| self.hold(peer, record)))
     }
 
-    /// The record of a peer, which is met with the first message for it: from then on its outbox is looked after. A name
-    /// that the policy refuses leaves nothing behind.
-    async fn permitted(&self, peer: &Domain, sender: &Did) -> Result<Arc<PeerRecord>, Refusal> {
-        let known = self.known(peer).await?;
-        self.policy.outgoing(peer, known.as_deref())?;
-        if let Some(record) = known {
-            return Ok(record);
-        }
-        self.take_meeting(sender)?;
-        let met = self.store.change(peer, PeerChange::Met, self.clock.now()).await;
-        let met = met.map_err(|error| unreadable(peer, &error))?;
-        Ok(self.hold(peer, met))
-    }
-
     fn hold(&self, peer: &Domain, record: PeerRecord) -> Arc<PeerRecord> {
         let record = Arc::new(record);
         self.held.insert(peer.clone(), Arc::clone(&record));
@@ -110,14 +96,24 @@ impl Outgoing {
 
 #[async_trait]
 impl Peers for Outgoing {
-    async fn admit(&self, peer: &Domain, sender: &Did) -> Result<PeerTerms, Refusal> {
-        let record = self.permitted(peer, sender).await?;
-        let caps = self.policy.queue(Some(&record));
+    async fn admit(&self, peer: &Domain, _sender: &Did) -> Result<PeerTerms, Refusal> {
+        let known = self.known(peer).await?;
+        self.policy.outgoing(peer, known.as_deref())?;
+        let caps = self.policy.queue(known.as_deref());
         Ok(PeerTerms::of_outbox(Quota {
             mailbox_messages: caps.items,
             mailbox_bytes: caps.bytes,
             sender_messages: caps.items_per_sender,
         }))
+    }
+
+    async fn meet(&self, peer: &Domain, sender: &Did) -> Result<(), Refusal> {
+        if self.known(peer).await?.is_none() {
+            self.take_meeting(sender)?;
+            let met = self.store.change(peer, PeerChange::Met, self.clock.now()).await;
+            self.hold(peer, met.map_err(|error| unreadable(peer, &error))?);
+        }
+        Ok(())
     }
 
     fn queued(&self, peer: &Domain) {
@@ -189,6 +185,11 @@ mod tests {
         }
     }
 
+    async fn sends(outgoing: &Outgoing, peer: &str, sender: &Did) -> Result<(), Refusal> {
+        outgoing.admit(&domain(peer), sender).await?;
+        outgoing.meet(&domain(peer), sender).await
+    }
+
     #[tokio::test]
     async fn one_sender_has_this_hub_meet_so_many_domains_an_hour_and_no_more() {
         let store = Arc::new(MemoryStore::new());
@@ -196,38 +197,29 @@ mod tests {
         let outgoing = Outgoing::new(store.clone(), Arc::new(policy()), clock.clone());
         let (alice, bob) = (agent("alice"), agent("bob"));
         for number in 0..NEW_PEERS_PER_HOUR.get() {
-            let refused = outgoing.admit(&domain("blocked.example"), &alice).await;
+            let refused = sends(&outgoing, "blocked.example", &alice).await;
             assert_eq!(refused.unwrap_err().code, ErrorCode::PeerBlocked);
-            let made_up = domain(&format!("made-up-{number}.example"));
-            outgoing.admit(&made_up, &alice).await.unwrap();
+            let made_up = format!("made-up-{number}.example");
+            sends(&outgoing, &made_up, &alice).await.unwrap();
             // Again, which costs nothing, held or not.
-            outgoing.forget(&made_up);
-            outgoing.admit(&made_up, &alice).await.unwrap();
+            outgoing.forget(&domain(&made_up));
+            sends(&outgoing, &made_up, &alice).await.unwrap();
         }
-        let next = domain("one-more.example");
-        let refusal = outgoing.admit(&next, &alice).await.unwrap_err();
+        let refusal = sends(&outgoing, "next.example", &alice).await.unwrap_err();
         assert_eq!(refusal.code, ErrorCode::RateLimited);
         assert_eq!(
             refusal.members,
             [("limit_per_hour", serde_json::Value::from(100))]
         );
         assert_eq!(refusal.retry_after_secs, Some(36));
-        assert!(
-            store.peer(&next).await.unwrap().is_none(),
-            "it left nothing behind"
-        );
-        outgoing
-            .admit(&domain("made-up-7.example"), &alice)
-            .await
-            .unwrap();
-        outgoing.admit(&domain("of-bob.example"), &bob).await.unwrap();
-        outgoing.admit(&domain("of-bob.example"), &alice).await.unwrap();
+        let next = store.peer(&domain("next.example")).await.unwrap();
+        assert!(next.is_none(), "it left nothing behind");
+        sends(&outgoing, "made-up-7.example", &alice).await.unwrap();
+        sends(&outgoing, "of-bob.example", &bob).await.unwrap();
+        sends(&outgoing, "of-bob.example", &alice).await.unwrap();
         clock.advance(Duration::from_secs(36));
-        outgoing.admit(&next, &alice).await.unwrap();
-        outgoing
-            .admit(&domain("two-more.example"), &alice)
-            .await
-            .unwrap_err();
+        sends(&outgoing, "next.example", &alice).await.unwrap();
+        sends(&outgoing, "after.example", &alice).await.unwrap_err();
     }
 
     fn of_allowlist() -> (Outgoing, Arc<MemoryStore>) {
@@ -250,7 +242,6 @@ mod tests {
     #[tokio::test]
     async fn what_the_operator_decided_about_a_peer_wins_over_the_settings() {
         let (outgoing, store) = of_allowlist();
-        assert_eq!(code(&outgoing, "listed.example").await, None);
         for peer in ["two.example", "three.example"] {
             assert_eq!(
                 code(&outgoing, peer).await,
@@ -258,10 +249,6 @@ mod tests {
                 "{peer}"
             );
             let domain = domain(peer);
-            assert!(
-                store.peer(&domain).await.unwrap().is_none(),
-                "{peer} was refused, and is known since"
-            );
             let allowed = PeerChange::Stance(Stance::Allowed);
             let changed = store.change(&domain, allowed, Timestamp::UNIX_EPOCH);
             changed.await.unwrap();
@@ -276,5 +263,15 @@ mod tests {
                 "{peer}"
             );
         }
+    }
+
+    #[tokio::test]
+    async fn a_peer_is_known_once_mail_is_to_wait_for_it() {
+        let (outgoing, store) = of_allowlist();
+        let listed = domain("listed.example");
+        assert_eq!(code(&outgoing, "listed.example").await, None);
+        assert!(store.peer(&listed).await.unwrap().is_none());
+        outgoing.meet(&listed, &agent("alice")).await.unwrap();
+        assert!(store.peer(&listed).await.unwrap().is_some());
     }
 }

@@ -24,8 +24,12 @@ pub type PeerTerms = Terms;
 #[async_trait]
 pub trait Peers: Send + Sync + Debug {
     /// Whether this agent of ours may send to agents of `peer`, and what may wait for it. Asked after the sender's
-    /// signature was checked. A refusal (`peer_blocked`, `rate_limited`) is what the sender is told.
+    /// signature was checked; leaves nothing behind. A refusal (`peer_blocked`) is what the sender is told.
     async fn admit(&self, peer: &Domain, sender: &Did) -> Result<PeerTerms, Refusal>;
+
+    /// A message of `sender` that was admitted is about to wait for `peer`: from now on its outbox is looked after. A refusal
+    /// (`rate_limited`) is what the sender is told.
+    async fn meet(&self, peer: &Domain, sender: &Did) -> Result<(), Refusal>;
 
     /// A message waits for `peer`, durably: whoever sends is woken. Returns at once.
     fn queued(&self, peer: &Domain);

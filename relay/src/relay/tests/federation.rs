@@ -15,6 +15,7 @@ pub(super) const PEER: &str = "other.example";
 struct Neighbourhood {
     terms: PeerTerms,
     asked: AtomicUsize,
+    met: Mutex<Vec<Domain>>,
     queued: Mutex<Vec<Domain>>,
 }
 
@@ -29,6 +30,11 @@ impl Peers for Neighbourhood {
             ));
         }
         Ok(self.terms)
+    }
+
+    async fn meet(&self, peer: &Domain, _sender: &Did) -> Result<(), Refusal> {
+        self.met.lock().unwrap().push(peer.clone());
+        Ok(())
     }
 
     fn queued(&self, peer: &Domain) {
@@ -50,6 +56,7 @@ impl Federation {
         let peers = Arc::new(Neighbourhood {
             terms: PeerTerms::of_outbox(quota),
             asked: AtomicUsize::new(0),
+            met: Mutex::default(),
             queued: Mutex::default(),
         });
         Self {
@@ -226,14 +233,20 @@ async fn a_peer_is_asked_about_after_the_signature_and_before_what_costs() {
     assert_eq!(bench.code(to_blocked, &Door::Home).await, "peer_blocked");
     let of_eve = bench.envelope(&eve, &erin).to_wire();
     assert_eq!(bench.code(of_eve, &Door::Home).await, "sender_blocked");
+    assert!(world.peers.met.lock().unwrap().is_empty());
     assert_eq!(
         bench
             .code(bench.envelope(&alice, &erin).to_wire(), &Door::Home)
             .await,
         "queued"
     );
-    let flood = bench.envelope(&alice, &erin).to_wire();
-    assert_eq!(bench.code(flood, &Door::Home).await, "rate_limited");
+    let flood = bench.envelope(&alice, &bench.stranger_at("third.example", "erin"));
+    assert_eq!(bench.code(flood.to_wire(), &Door::Home).await, "rate_limited");
+    assert_eq!(
+        *world.peers.met.lock().unwrap(),
+        [peer()],
+        "what is refused makes no peer known"
+    );
     assert_eq!((bench.refused("peer_blocked"), bench.store.appends()), (1, 1));
 }
 
