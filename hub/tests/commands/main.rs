@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 mod admin;
+mod peers;
 
 /// A busy machine may take long; a test that waits longer than this has failed.
 const PATIENCE: Duration = Duration::from_mins(1);
