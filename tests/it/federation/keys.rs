@@ -116,6 +116,12 @@ async fn a_key_that_the_pinned_one_vouches_for_is_taken() {
     assert!(shown["frozen"].is_null(), "{shown}");
 }
 
+fn rotate(hub: &TestHub) -> std::process::Output {
+    let mut command = std::process::Command::new(binary("aip-hub"));
+    command.args(["rotate-key", "--domain", &hub.domain(), "--data"]);
+    command.arg(hub.data()).output().expect("it runs")
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_hub_rotates_its_own_key_and_its_peers_follow() {
     let mut alpha = TestHub::start_with(roomy());
@@ -131,16 +137,13 @@ async fn a_hub_rotates_its_own_key_and_its_peers_follow() {
 
     tokio::task::block_in_place(|| {
         alpha.terminate(super::DEADLINE).expect("it stops");
-        let rotated = std::process::Command::new(binary("aip-hub"))
-            .args(["rotate-key", "--data"])
-            .arg(alpha.data())
-            .output()
-            .expect("it runs");
-        assert!(
-            rotated.status.success(),
-            "{}",
-            String::from_utf8_lossy(&rotated.stderr)
-        );
+        let rotated = rotate(&alpha);
+        assert!(rotated.status.success(), "{rotated:?}");
+        // Twice would put the key aside that the peers have pinned, and that the hub's own agent needs.
+        let again = rotate(&alpha);
+        assert!(!again.status.success(), "{again:?}");
+        let words = String::from_utf8_lossy(&again.stderr);
+        assert!(words.contains("has not started since"), "{words}");
         alpha.restart();
     });
     assert_eq!(alice.send(&alpha, &bob).await.json()["status"], "queued");
@@ -154,4 +157,9 @@ async fn a_hub_rotates_its_own_key_and_its_peers_follow() {
         .await
         .json();
     assert!(shown["frozen"].is_null(), "{shown}");
+    tokio::task::block_in_place(|| {
+        alpha.terminate(super::DEADLINE).expect("it stops");
+        let once_more = rotate(&alpha);
+        assert!(once_more.status.success(), "it has started since: {once_more:?}");
+    });
 }
