@@ -15,8 +15,9 @@ use uuid::Uuid;
 
 use super::{MESSAGES, MESSAGES_BYTES, Move, MoveError};
 
-/// What names a message within its mailbox.
-pub(super) type Name = (Did, Uuid);
+/// What names a message within its mailbox: who it is from, its id, and who it is for, since in an outbox one id may go to
+/// several.
+type Name = (Did, Uuid, Did);
 
 /// What moved fits into no quota; the backstop of the stream stays.
 pub(super) const NO_QUOTA: Quota = Quota {
@@ -72,7 +73,7 @@ impl Move {
             for message in page {
                 moved.messages += 1;
                 moved.bytes += message.wire.len() as u64;
-                let name = (message.sender.clone(), message.id);
+                let name = name_of(&message);
                 if held.pending.remove(&name).is_some() {
                     continue;
                 }
@@ -99,10 +100,8 @@ impl Move {
             let page = target_page(self, id, after).await?;
             let Some(newest) = page.last() else { break };
             after = newest.seq;
-            held.pending.extend(
-                page.into_iter()
-                    .map(|message| ((message.sender, message.id), message.seq)),
-            );
+            held.pending
+                .extend(page.iter().map(|message| (name_of(message), message.seq)));
         }
         let mut after = 0;
         loop {
@@ -113,10 +112,9 @@ impl Move {
                 .map_err(MoveError::Target)?;
             let Some(newest) = page.last() else { break };
             after = newest.seq;
-            held.dead.extend(
-                page.into_iter()
-                    .map(|letter| ((letter.sender, letter.id), letter.seq)),
-            );
+            for letter in &page {
+                held.dead.insert(name_of_letter(letter)?, letter.seq);
+            }
         }
         Ok(held)
     }
@@ -136,7 +134,7 @@ impl Move {
             after = newest.seq;
             for letter in page {
                 count += 1;
-                let name = (letter.sender.clone(), letter.id);
+                let name = name_of_letter(&letter)?;
                 if held.dead.remove(&name).is_none() {
                     let waiting = held.pending.remove(&name);
                     self.bury(id, waiting, &letter).await?;
@@ -202,7 +200,7 @@ impl Move {
         accepted_at: Timestamp,
         expires_at: Timestamp,
     ) -> Result<u64, MoveError> {
-        let envelope = Envelope::parse(wire).map_err(|refusal| MoveError::Unreadable(refusal.to_string()))?;
+        let envelope = parsed(wire)?;
         let key = envelope.dedup_key();
         let remembered = self
             .source
@@ -250,6 +248,25 @@ impl Move {
         let found = self.target.fetch(&id, fetch).await.map_err(MoveError::Target)?;
         Ok(!found.is_empty())
     }
+}
+
+fn name_of(message: &StoredMessage) -> Name {
+    let StoredMessage {
+        sender,
+        id,
+        recipient,
+        ..
+    } = message;
+    (sender.clone(), *id, recipient.clone())
+}
+
+fn name_of_letter(letter: &DeadLetter) -> Result<Name, MoveError> {
+    let recipient = parsed(&letter.wire)?.to;
+    Ok((letter.sender.clone(), letter.id, recipient))
+}
+
+fn parsed(wire: &Bytes) -> Result<Envelope, MoveError> {
+    Envelope::parse(wire).map_err(|refusal| MoveError::Unreadable(refusal.to_string()))
 }
 
 pub(super) async fn source_page(

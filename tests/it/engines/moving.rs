@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use aip_client::protocol::envelope::Envelope;
 use aip_tests::cluster::{Cluster, DOMAIN, Engines};
+use aip_tests::peer::Mood;
 use aip_tests::raw::{Request, ask};
 use aip_tests::ws::Socket;
-use aip_tests::{HubOptions, TestAgent, TestHub, binary, keyed};
+use aip_tests::{HubOptions, TestAgent, TestHub, TestPeer, binary, keyed};
 use serde_json::{Value, json};
 
 use super::{inbox, places, sent, status, until};
+use crate::federation::operate;
 
 /// A hub on its data folder.
 fn embedded() -> TestHub {
@@ -193,6 +195,76 @@ async fn a_move_that_was_killed_lets_the_hub_go_on_and_is_begun_anew() {
     for envelope in &envelopes {
         assert_eq!(told(there, envelope).await, "duplicate");
     }
+}
+
+/// Three letters for a peer that takes none; the first two have the same id.
+async fn queued(hub: &TestHub, alice: &TestAgent, peer: &TestPeer) -> [Envelope; 3] {
+    peer.turn(Mood::Busy);
+    let (erin, frank) = (peer.agent("erin"), peer.agent("frank"));
+    let first = alice.envelope(&erin);
+    let same_id = alice.envelope_with(&frank, b"{}", |draft| draft.id = first.id);
+    let envelopes = [first, same_id, alice.envelope(&erin)];
+    for envelope in &envelopes {
+        assert_eq!(told(hub, envelope).await, "queued");
+    }
+    envelopes
+}
+
+/// Waits until nothing waits for the peer any more.
+async fn drained(hub: &TestHub, peer: &TestPeer) {
+    let path = format!("/admin/peers/{}", peer.domain);
+    peer.turn(Mood::Kind);
+    until("an empty outbox", async || {
+        operate(hub, Request::post(format!("{path}/retry"), "{}")).await;
+        let shown = operate(hub, Request::get(path.clone())).await.json();
+        (shown["outbox"]["pending"] == 0).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn mail_for_other_hubs_is_moved_and_what_left_during_the_move_is_not_sent_again() {
+    let mut hub = embedded();
+    let (back, away) = (TestPeer::start("e1").await, TestPeer::start("e1").await);
+    let alice = TestAgent::registered(&hub, "alice").await;
+    let alices = alice.token(&hub).await;
+    let left = queued(&hub, &alice, &back).await;
+    let waiting = queued(&hub, &alice, &away).await;
+    let engines = Engines::shared();
+    let child = migrate(&hub, &engines)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    tokio::task::block_in_place(|| killed_at(child.unwrap(), "second pass"));
+    until("the hub goes on by itself", async || {
+        (hub.readiness().await.0 == 200).then_some(())
+    })
+    .await;
+    // The engines have all six by now.
+    drained(&hub, &back).await;
+    let words = tokio::task::block_in_place(|| moved(&hub, &engines));
+    assert!(words.contains("3 messages in"), "{words}");
+    tokio::task::block_in_place(|| hub.terminate(Duration::from_secs(30)));
+
+    let before = [&back, &away].map(|peer| peer.items().len());
+    away.turn(Mood::Kind);
+    let mut cluster = Cluster::with_key(engines, &hub.data().join("hub.key"));
+    tokio::task::block_in_place(|| cluster.add());
+    let there = cluster.hub(0);
+    status(there, &alices, waiting[2].id, "delivered").await;
+    status(there, &alices, left[2].id, "delivered").await;
+    for envelope in left.iter().chain(&waiting) {
+        assert_eq!(told(there, envelope).await, "duplicate");
+    }
+    let came = away.items().split_off(before[1]);
+    let to_erin: Vec<&Value> = came
+        .iter()
+        .map(|item| &item["envelope"])
+        .filter(|envelope| envelope["to"] == waiting[0].to.as_str())
+        .map(|envelope| &envelope["id"])
+        .collect();
+    assert_eq!(to_erin, [&waiting[0].id.to_string(), &waiting[2].id.to_string()]);
+    assert_eq!(back.items().len(), before[0], "it has its mail already");
 }
 
 /// A hub that does not run is moved from its folder, and engines that are in use are left alone.
