@@ -225,15 +225,7 @@ impl DataDir {
             write_private(&path, &key_text(&key))?;
             return Ok(key);
         }
-        self.read_key()
-    }
-
-    /// The hub's key, which must be there.
-    ///
-    /// # Errors
-    /// Others can read the file, it holds no key, or the system says no.
-    pub fn read_key(&self) -> Result<SigningKey, DataDirError> {
-        read_key(&self.key())
+        read_key(&path)
     }
 
     /// Tells where the running hub's operator listener is; replaces what an earlier run told.

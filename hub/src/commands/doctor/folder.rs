@@ -6,35 +6,35 @@ use aip_relay::mailbox::rocks::{Disk as _, Space, SystemDisk};
 
 use super::Finding;
 use crate::config::Settings;
-use crate::datadir::{DataDir, check_private};
+use crate::datadir::{DataDir, DataDirError, check_private, read_key};
+use crate::hub_key;
 use crate::stores::disk_guard;
 
 const MIB: u64 = 1024 * 1024;
 
 pub(super) fn examine(settings: &Settings, folder: &DataDir) -> Vec<Finding> {
     let mut found = vec![privacy(folder), disk(settings, folder.root())];
-    for secret in [folder.key(), folder.operator_token_file()] {
-        let shown = secret.display();
-        if !secret.exists() {
-            found.push(Finding::Doubtful(format!(
-                "{shown} is not there yet; the first start makes it"
-            )));
-            continue;
-        }
-        found.push(match check_private(&secret, 0o600) {
-            Ok(()) => Finding::Good(format!("{shown} is for its owner alone")),
-            Err(error) => Finding::Bad(error.to_string()),
-        });
-    }
-    if folder.key().exists() && check_private(&folder.key(), 0o600).is_ok() {
-        found.extend(
-            folder
-                .read_key()
-                .err()
-                .map(|error| Finding::Bad(error.to_string())),
-        );
+    let (key, token) = (hub_key::file(settings, folder), folder.operator_token_file());
+    let is_key = |path: &Path| read_key(path).map(drop);
+    found.push(secret(&key, is_key));
+    found.push(secret(&token, |path| check_private(path, 0o600)));
+    // A hub whose former key cannot be read does not start.
+    let previous = hub_key::previous_file(&key);
+    if previous.exists() {
+        found.push(secret(&previous, is_key));
     }
     found
+}
+
+fn secret(path: &Path, check: impl FnOnce(&Path) -> Result<(), DataDirError>) -> Finding {
+    let shown = path.display();
+    if !path.exists() {
+        return Finding::Doubtful(format!("{shown} is not there yet; the first start makes it"));
+    }
+    match check(path) {
+        Ok(()) => Finding::Good(format!("{shown} is for its owner alone")),
+        Err(error) => Finding::Bad(error.to_string()),
+    }
 }
 
 fn privacy(folder: &DataDir) -> Finding {

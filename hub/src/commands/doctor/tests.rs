@@ -42,11 +42,15 @@ async fn a_key_that_others_can_read_is_bad() {
     use std::os::unix::fs::PermissionsExt as _;
     let outside = tempfile::tempdir().unwrap();
     let folder = DataDir::create(outside.path().join("data")).unwrap();
-    std::fs::write(folder.key(), "").unwrap();
-    std::fs::set_permissions(folder.key(), std::fs::Permissions::from_mode(0o644)).unwrap();
-    let found = examine(&settings(outside.path()), false).await.unwrap();
-    let named = |finding: &Finding| matches!(finding, Finding::Bad(text) if text.contains("chmod 600"));
-    assert!(found.iter().any(named), "{found:?}");
+    for file in [folder.key(), crate::hub_key::previous_file(&folder.key())] {
+        std::fs::write(&file, "").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let found = examine(&settings(outside.path()), false).await.unwrap();
+        let words = format!("chmod 600 {}`", file.display());
+        let named = |finding: &Finding| matches!(finding, Finding::Bad(text) if text.contains(&words));
+        assert!(found.iter().any(named), "{found:?}");
+        std::fs::remove_file(&file).unwrap();
+    }
 }
 
 #[tokio::test]
