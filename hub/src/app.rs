@@ -11,13 +11,13 @@ use std::time::Duration;
 use aip_catalog::Catalog;
 use aip_cluster::Cluster;
 use aip_protocol::clock::Clock;
-use aip_protocol::error::Refusal;
+use aip_protocol::error::{ErrorCode, Refusal};
 use aip_protocol::multikey::SigningKey;
 use aip_protocol::name::Domain;
 use aip_registry::Registry;
 use aip_registry::listings::Listings;
 use aip_relay::inbox::Inbox;
-use aip_relay::mailbox::MailboxStore;
+use aip_relay::mailbox::{Health, MailboxStore};
 use aip_relay::presence::Presence;
 use aip_relay::relay::Relay;
 use tokio_util::sync::CancellationToken;
@@ -26,6 +26,7 @@ use crate::agent::HubAgent;
 use crate::catalog::ProviderKeys;
 use crate::config::{Secret, Settings};
 use crate::cors::Origins;
+use crate::error::ApiError;
 use crate::extract::{BodyPace, BodyRoom};
 use crate::federation::Federation;
 use crate::front::Failures;
@@ -199,6 +200,19 @@ impl App {
         })
     }
 
+    /// Refuses what is new, such as `listings`, while there is no room for it.
+    ///
+    /// # Errors
+    /// 503 while the disk is nearly full.
+    pub(crate) fn require_room(&self, what: &str) -> Result<(), ApiError> {
+        if matches!(self.store.health(), Health::DiskFull { .. }) {
+            let detail =
+                format!("The hub's disk is nearly full, so it takes no new {what} for now. Try again later.");
+            return Err(Refusal::new(ErrorCode::Unavailable, detail).into());
+        }
+        Ok(())
+    }
+
     /// How long a body may take.
     pub fn body_pace(&self) -> BodyPace {
         BodyPace {
@@ -218,9 +232,6 @@ pub enum BuildError {
     /// The OpenAPI document does not print.
     #[error("the API's description cannot be printed")]
     Docs(#[from] serde_json::Error),
-    /// The hub's own agent has no name.
-    #[error("the hub's own agent cannot be named")]
-    Agent(#[from] Refusal),
 }
 
 /// Whether the hub takes new work. Readiness says so to a load balancer; nothing else depends on it.

@@ -7,7 +7,6 @@ use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 use aip_registry::listings::{NewListing, Origin, StoredListing};
 use aip_registry::{Agent, Standing};
-use aip_relay::mailbox::Health;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -136,15 +135,6 @@ pub(crate) async fn owner(app: &App, did: &Did) -> Result<std::sync::Arc<Agent>,
         ));
     }
     Ok(agent)
-}
-
-/// Refuses what is new while there is no room for it.
-pub(crate) fn require_room(app: &App) -> Result<(), ApiError> {
-    if matches!(app.store.health(), Health::DiskFull { .. }) {
-        let detail = "The hub's disk is nearly full, so it takes no new listings for now. Try again later.";
-        return Err(ApiError::refused(ErrorCode::Unavailable, detail));
-    }
-    Ok(())
 }
 
 /// The listing as the store takes it.

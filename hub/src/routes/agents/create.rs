@@ -3,10 +3,8 @@
 use actix_web::http::StatusCode;
 use actix_web::http::header::HeaderName;
 use actix_web::{HttpRequest, HttpResponse, web};
-use aip_protocol::error::ErrorCode;
 use aip_registry::Registered;
 use aip_registry::limits::OPERATION_WIRE_BYTES_MAX;
-use aip_relay::mailbox::Health;
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -47,10 +45,7 @@ pub async fn create(
 ) -> Result<HttpResponse, ApiError> {
     app.throttle.admit(Cost::Registration, &req)?;
     Query::parse(&req, &[])?;
-    if matches!(app.store.health(), Health::DiskFull { .. }) {
-        let detail = "The hub's disk is nearly full, so it takes no new agents for now. Try again later.";
-        return Err(ApiError::refused(ErrorCode::Unavailable, detail));
-    }
+    app.require_room("agents")?;
     let body = read_typed(
         &app,
         &req,

@@ -13,7 +13,6 @@ use crate::catalog::limits::{INGEST_STEP_ROWS, LISTING_BYTES_MAX};
 use crate::catalog::{Ingest, Outcome, Row};
 use crate::error::ApiError;
 use crate::extract::{BodyLimit, Line, Lines, Query};
-use crate::routes::listings::require_room;
 use crate::throttle::Cost;
 
 /// What became of the rows.
@@ -86,7 +85,7 @@ pub async fn rows(
     req: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, ApiError> {
-    require_room(&app)?;
+    app.require_room("listings")?;
     take(&app, &req, payload, Row::read).await
 }
 

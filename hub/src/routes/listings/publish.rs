@@ -4,7 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use aip_protocol::error::{ErrorCode, Refusal};
 use aip_registry::listings::Put;
 
-use super::{ListingAnswer, read, require_room, to_store, verify};
+use super::{ListingAnswer, read, to_store, verify};
 use crate::app::App;
 use crate::catalog::{conflict, full};
 use crate::error::ApiError;
@@ -44,7 +44,7 @@ pub async fn publish(
 ) -> Result<HttpResponse, ApiError> {
     app.throttle.admit(Cost::Request, &req)?;
     Query::parse(&req, &[])?;
-    require_room(&app)?;
+    app.require_room("listings")?;
     let (listing, offer) = read(&app, &req, payload).await?;
     let now = app.clock.now();
     if listing.deleted {
