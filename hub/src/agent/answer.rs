@@ -138,10 +138,11 @@ async fn send(app: &App, request: &Envelope, attempt: u32, (mut answer, fate): (
             )
         }
         Err(SendError::Refused(refusal)) => Verdict::Dead(refusal.code.as_str()),
-        Err(failure) => {
+        Err(failure) if attempt < ANSWER_ATTEMPTS_MAX => {
             tracing::warn!(code = failure.code().as_str(), cause = ?failure, "An answer of the hub's own agent waits");
-            Verdict::Later(FAILURE_PAUSE)
+            Verdict::Later(FAILURE_PAUSE.saturating_mul(1 << attempt))
         }
+        Err(failure) => Verdict::Dead(failure.code().as_str()),
     }
 }
 

@@ -20,13 +20,14 @@ const REQUESTS_PER_SEC: NonZeroU32 = NonZeroU32::new(5).unwrap();
 /// After a pause, by [`REQUEST_RATE`].
 const REQUEST_BURST: NonZeroU32 = NonZeroU32::new(50).unwrap();
 
-/// Offers after which a message is given up whose answer its sender's mailbox does not take.
+/// Offers after which a message is given up whose answer cannot be sent: its sender's mailbox does not take it, or its
+/// sender's hub cannot be asked who that is.
 pub const ANSWER_ATTEMPTS_MAX: u32 = 8;
 
 /// Offers after which the sender is told of a failure of the hub's own, instead of another try.
 pub const FAILURE_ATTEMPTS_MAX: u32 = 4;
 
-/// The pause before another try after a failure of the hub's own.
+/// The pause before another try after a failure of the hub's own. It doubles with every offer where an answer cannot be sent.
 pub const FAILURE_PAUSE: Duration = Duration::from_secs(2);
 
 /// The pause before another try where a refusal names none.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use aip_protocol::name::Did;
 use aip_protocol::seal::Plaintext;
 use aip_relay::mailbox::MailboxId;
 use serde_json::{Value, json};
@@ -186,6 +187,31 @@ async fn an_answer_without_room_waits_and_is_given_up_in_the_end() {
     ));
     let last = item(&request, limits::ANSWER_ATTEMPTS_MAX);
     assert_eq!(answer::take(app, &last).await, Verdict::Dead("mailbox_full"));
+}
+
+#[actix_web::test]
+async fn an_answer_to_one_who_cannot_be_looked_up_is_given_up_in_the_end() {
+    let hub = with_agent(TestHub::with(|settings| {
+        settings.federation.blocked = vec!["two.example".to_owned()];
+    }))
+    .await;
+    let app = &hub.hub.app;
+    let asker = TestAgent {
+        did: Did::parse("did:aip:two.example:mallory").unwrap(),
+        ..hub.agent("mallory")
+    };
+    let key = app.agent.keys.opening.public();
+    let request = sealed(&hub, &asker, "com.example.tea.request", key, &asking(json!({})));
+    let mut last_pause = Duration::ZERO;
+    for attempt in 1..limits::ANSWER_ATTEMPTS_MAX {
+        let Verdict::Later(pause) = answer::take(app, &item(&request, attempt)).await else {
+            panic!("given up at offer {attempt}")
+        };
+        assert!(pause > last_pause, "{pause:?}");
+        last_pause = pause;
+    }
+    let last = item(&request, limits::ANSWER_ATTEMPTS_MAX);
+    assert_eq!(answer::take(app, &last).await, Verdict::Dead("unavailable"));
 }
 
 #[actix_web::test]
