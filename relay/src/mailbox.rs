@@ -139,15 +139,15 @@ pub trait Outboxes: Send + Sync {
     ) -> Result<Vec<Settled>, StoreError>;
 
     /// What the recipient's hub has told about a message that it took: a record that is [`Status::Delivered`] becomes
-    /// [`Status::Acked`], [`Status::Expired`] or [`Status::Dead`], at `at` or at its own time if that is later. Whether it
-    /// did: another record, another status, and a message that nothing is known of change nothing. Durable when it
+    /// [`Status::Acked`], [`Status::Expired`] or [`Status::Dead`], with the code beside it, at `at` or at its own time if that
+    /// is later. Whether it did: another record, another status, and a message that nothing is known of change nothing. Durable when it
     /// returns.
     async fn advance_status(
         &self,
         sender: &Did,
         id: Uuid,
         to: &Did,
-        status: Status,
+        status: (Status, Option<&str>),
         at: Timestamp,
     ) -> Result<bool, StoreError>;
 }

@@ -37,6 +37,7 @@ use aip_protocol::time::Timestamp;
 use rand_core::Rng;
 use tokio::sync::Notify;
 
+pub use answer::is_code;
 pub use backoff::Backoff;
 pub use config::DeliveryConfig;
 pub use seams::{Bounce, BounceError, Bounces, LookUpError, NoBounces, PeerDirectory, PeerFacts, Seams};

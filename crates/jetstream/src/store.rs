@@ -331,15 +331,17 @@ impl Outboxes for JetStreamMailboxes {
         sender: &Did,
         id: Uuid,
         to: &Did,
-        status: Status,
+        status: (Status, Option<&str>),
         at: Timestamp,
     ) -> Result<bool, StoreError> {
+        let (status, code) = status;
         let known = self.status(sender, id, Some(to)).await?.pop();
         let Some(known) = known.filter(|known| known.advances_to(status)) else {
             return Ok(false);
         };
         let next = StatusRecord {
             status,
+            code: code.map(ToOwned::to_owned),
             at: at.max(known.at),
             ..known
         };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use aip_federation::delivery::is_code;
 use aip_federation::directory::Freshness;
 use aip_federation::egress::{Limits, Request, Response};
 use aip_protocol::name::Did;
@@ -40,6 +41,8 @@ pub(super) fn asked() -> Asked {
 #[derive(Deserialize)]
 struct Answer {
     status: String,
+    #[serde(default)]
+    code: Option<String>,
 }
 
 impl Federation {
@@ -58,13 +61,19 @@ impl Federation {
             return record;
         }
         let news = self.ask(sender, id, &record.to).await;
-        let Some(status) = news else {
+        let Some((status, code)) = news else {
             self.asked.insert(key, ());
             return record;
         };
         let at = self.clock.now();
-        match mailboxes.advance_status(sender, id, &record.to, status, at).await {
-            Ok(true) => StatusRecord { status, at, ..record },
+        let told = (status, code.as_deref());
+        match mailboxes.advance_status(sender, id, &record.to, told, at).await {
+            Ok(true) => StatusRecord {
+                status,
+                code,
+                at,
+                ..record
+            },
             Ok(false) => record,
             Err(error) => {
                 tracing::warn!(%error, "What a peer told of a message was not kept; it will be asked again");
@@ -73,8 +82,8 @@ impl Federation {
         }
     }
 
-    /// The status that ends a message at the peer, if it has one.
-    async fn ask(&self, sender: &Did, id: Uuid, to: &Did) -> Option<Status> {
+    /// The status that ends a message at the peer, if it has one, with its code.
+    async fn ask(&self, sender: &Did, id: Uuid, to: &Did) -> Option<(Status, Option<String>)> {
         let peer = self.directory.peer(&to.domain(), Freshness::Cached).await.ok()?;
         if !peer.offers(FEATURE) {
             return None;
@@ -90,8 +99,9 @@ impl Federation {
             return None;
         }
         let answer: Answer = serde_json::from_slice(&answer.body).ok()?;
-        [Status::Acked, Status::Expired, Status::Dead]
+        let status = [Status::Acked, Status::Expired, Status::Dead]
             .into_iter()
-            .find(|status| status.as_str() == answer.status)
+            .find(|status| status.as_str() == answer.status)?;
+        Some((status, answer.code.filter(|code| is_code(code))))
     }
 }

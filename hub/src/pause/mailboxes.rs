@@ -121,7 +121,7 @@ impl Outboxes for PausableMailboxes {
         sender: &Did,
         id: Uuid,
         to: &Did,
-        status: Status,
+        status: (Status, Option<&str>),
         at: Timestamp,
     ) -> Result<bool, StoreError> {
         let _change = self.begin().await?;

@@ -195,7 +195,7 @@ impl Outboxes for MemoryMailboxes {
         sender: &Did,
         id: Uuid,
         to: &Did,
-        status: Status,
+        status: (Status, Option<&str>),
         at: Timestamp,
     ) -> Result<bool, StoreError> {
         self.write(|txn| rules::outbox::advance_status(txn, sender, id, to, status, at))

@@ -336,11 +336,14 @@ impl Outboxes for RocksMailboxes {
         sender: &Did,
         id: Uuid,
         to: &Did,
-        status: Status,
+        status: (Status, Option<&str>),
         at: Timestamp,
     ) -> Result<bool, StoreError> {
         let (sender, to) = (sender.clone(), to.clone());
-        let run = move |txn: &mut Txn<'_>| rules::outbox::advance_status(txn, &sender, id, &to, status, at);
+        let (status, code) = (status.0, status.1.map(ToOwned::to_owned));
+        let run = move |txn: &mut Txn<'_>| {
+            rules::outbox::advance_status(txn, &sender, id, &to, (status, code.as_deref()), at)
+        };
         self.write(run, |_, _| {}).await
     }
 }

@@ -231,7 +231,7 @@ impl Run {
         } = letter;
         let store = self.backend.store();
         let advanced = store
-            .advance_status(&sender, id, &recipient, Status::Acked, self.model.now)
+            .advance_status(&sender, id, &recipient, (Status::Acked, None), self.model.now)
             .await;
         let known = self.model.newest(slot);
         let news = known.filter(|status| **status == Status::Delivered);

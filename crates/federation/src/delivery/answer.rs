@@ -215,7 +215,7 @@ fn is_json(response: &Response) -> bool {
 }
 
 /// Whether a peer's text has the form of a code, so that it may be shown to people.
-fn is_code(text: &str) -> bool {
+pub fn is_code(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     !text.is_empty() && text.len() <= PEER_CODE_BYTES_MAX && text.bytes().all(is_plain)
 }

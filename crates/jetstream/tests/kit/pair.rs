@@ -116,7 +116,7 @@ impl Outboxes for Pair {
         sender: &Did,
         id: Uuid,
         to: &Did,
-        status: Status,
+        status: (Status, Option<&str>),
         at: Timestamp,
     ) -> Result<bool, StoreError> {
         self.next().advance_status(sender, id, to, status, at).await

@@ -80,7 +80,7 @@ pub(crate) fn advance_status(
     sender: &Did,
     id: Uuid,
     to: &Did,
-    status: Status,
+    (status, code): (Status, Option<&str>),
     at: Timestamp,
 ) -> Result<bool, StoreError> {
     let Some(known) = read::status(txn, sender, id, Some(to))?.pop() else {
@@ -93,6 +93,7 @@ pub(crate) fn advance_status(
     let parties = Parties::within(&MailboxId::of(to), sender, to);
     let next = StatusRecord {
         status,
+        code: code.map(ToOwned::to_owned),
         at: at.max(known.at),
         ..known
     };

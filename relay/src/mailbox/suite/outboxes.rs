@@ -88,7 +88,10 @@ async fn status(cx: &Context, n: u64) -> Option<(Status, Option<String>)> {
 
 async fn advance(cx: &Context, n: u64, status: Status) -> bool {
     let (alice, erin, id) = (did("alice"), remote("erin"), Uuid::from_u64_pair(4, n));
-    let advanced = cx.store.advance_status(&alice, id, &erin, status, cx.now()).await;
+    let advanced = cx
+        .store
+        .advance_status(&alice, id, &erin, (status, None), cx.now())
+        .await;
     advanced.unwrap()
 }
 
@@ -425,7 +428,7 @@ pub async fn a_delivered_letter_is_acked_once(cx: &Context) {
     assert_eq!(status(cx, 2).await, Some((Status::Refused, Some("no".into()))));
 }
 
-/// News of the peer that is older than what is known does not set the time back.
+/// News of the peer come with their code; such as are older than what is known do not set the time back.
 pub async fn old_news_do_not_set_the_time_back(cx: &Context) {
     letters(cx, 1).await;
     cx.wait(30);
@@ -434,11 +437,12 @@ pub async fn old_news_do_not_set_the_time_back(cx: &Context) {
     let before = cx.now() - Duration::from_secs(20);
     let advanced = cx
         .store
-        .advance_status(&alice, id, &erin, Status::Expired, before)
+        .advance_status(&alice, id, &erin, (Status::Dead, Some("no_thanks")), before)
         .await;
     assert!(advanced.unwrap());
     let told = record(cx, 1).await.unwrap();
-    assert_eq!((told.status, told.at), (Status::Expired, cx.now()));
+    assert_eq!((told.status, told.at), (Status::Dead, cx.now()));
+    assert_eq!(told.code.as_deref(), Some("no_thanks"));
 }
 
 /// A code of the peer longer than its bound is cut, between characters.

@@ -146,7 +146,7 @@ impl Outboxes for TestStore {
         sender: &Did,
         id: Uuid,
         to: &Did,
-        status: Status,
+        status: (Status, Option<&str>),
         at: Timestamp,
     ) -> Result<bool, StoreError> {
         self.inner.advance_status(sender, id, to, status, at).await
