@@ -21,7 +21,7 @@ use aip_federation::peers::{FederationStore, PeerRecord, StoreError};
 use aip_federation::policy::Policy;
 use aip_federation::signing::Signer;
 use aip_protocol::clock::Clock;
-use aip_protocol::error::{ErrorCode, Refusal};
+use aip_protocol::error::Refusal;
 use aip_protocol::identity::Identity;
 use aip_protocol::name::{Did, Domain};
 use aip_protocol::time::Timestamp;
@@ -154,14 +154,7 @@ impl Federation {
     /// too many domains that were never met are asked for.
     pub async fn find(&self, did: &Did, asker: Option<IpAddr>) -> Result<(Identity, String), Refusal> {
         let domain = did.domain();
-        let record = self.store.peer(&domain).await.map_err(|error| {
-            tracing::warn!(peer = %domain, %error, "The record of a peer cannot be read");
-            Refusal::new(
-                ErrorCode::Unavailable,
-                "What is known of that domain cannot be read; try again.",
-            )
-        })?;
-        self.policy.outgoing(&domain, record.as_ref())?;
+        let record = self.reachable(&domain).await?;
         let is_met = record.as_ref().is_some_and(PeerRecord::is_met);
         if let Some(asker) = asker.filter(|_| !is_met && !self.directory.holds(&domain)) {
             self.inbound.look_up(asker)?;
@@ -171,6 +164,14 @@ impl Federation {
         let peer = self.directory.peer(&domain, Freshness::Cached).await;
         let hub = peer.map_err(|error| error.refusal())?.hub.clone();
         Ok((resolved.identity, hub.as_str().trim_end_matches('/').to_owned()))
+    }
+
+    /// What is known of a peer, if the policy has anything go there.
+    async fn reachable(&self, peer: &Domain) -> Result<Option<PeerRecord>, Refusal> {
+        let record = self.store.peer(peer).await;
+        let record = record.map_err(|error| peers::unreadable(peer, &error))?;
+        self.policy.outgoing(peer, record.as_ref())?;
+        Ok(record)
     }
 
     /// What waits for a peer.

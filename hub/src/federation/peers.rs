@@ -123,7 +123,8 @@ impl Peers for Outgoing {
     }
 }
 
-fn unreadable(peer: &Domain, error: &StoreError) -> Refusal {
+/// What is refused while the record of a peer cannot be read.
+pub(super) fn unreadable(peer: &Domain, error: &StoreError) -> Refusal {
     tracing::warn!(peer = %peer, %error, "The record of a peer cannot be read");
     let detail = "This hub cannot look up what it knows of that domain; try again.";
     Refusal::new(ErrorCode::Unavailable, detail)

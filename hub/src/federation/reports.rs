@@ -84,7 +84,9 @@ impl Federation {
 
     /// The status that ends a message at the peer, if it has one, with its code.
     async fn ask(&self, sender: &Did, id: Uuid, to: &Did) -> Option<(Status, Option<String>)> {
-        let peer = self.directory.peer(&to.domain(), Freshness::Cached).await.ok()?;
+        let domain = to.domain();
+        self.reachable(&domain).await.ok()?;
+        let peer = self.directory.peer(&domain, Freshness::Cached).await.ok()?;
         if !peer.offers(FEATURE) {
             return None;
         }
