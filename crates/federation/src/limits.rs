@@ -164,8 +164,8 @@ pub const FORGET_EVERY: Duration = Duration::from_hours(1);
 /// How often it is noted of a busy peer that it answered.
 pub const NOTE_ANSWER_EVERY: Duration = Duration::from_mins(1);
 
-/// Peers in one view of all peers with mail.
-pub const VIEWS_MAX: usize = 500;
+/// Peers in one view of all peers with mail; each costs two looks at its outbox.
+pub const VIEWS_MAX: usize = 50;
 
 /// Longest code that is taken over from a peer, in bytes.
 pub const PEER_CODE_BYTES_MAX: usize = 64;

@@ -2,15 +2,14 @@
 
 use aip_federation::delivery::PeerView;
 use aip_federation::inbound::{Counts, PeerLoad};
+use aip_federation::limits::VIEWS_MAX;
 use prometheus::{IntCounterVec, IntGaugeVec, Opts};
 
 use super::families::Families;
 use crate::federation::Federation;
 
-/// Peers that have lines of their own: those that fail first, and those that hand in most.
-const PEERS_SHOWN_MAX: usize = 50;
-
-/// Adds what `federation` counts; `views` are the peers for which something waits.
+/// Adds what `federation` counts; `views` are the peers for which something waits. As many have lines of their own as hand in
+/// most.
 pub(super) fn add(
     families: &Families,
     federation: &Federation,
@@ -19,7 +18,7 @@ pub(super) fn add(
     families.sending(federation)?;
     families.waiting(views)?;
     families.receiving(&federation.inbound.counters().read())?;
-    families.peers(&federation.inbound.loads(PEERS_SHOWN_MAX))
+    families.peers(&federation.inbound.loads(VIEWS_MAX))
 }
 
 impl Families {
@@ -76,7 +75,7 @@ impl Families {
         let oldest = IntGaugeVec::new(oldest, &["peer"])?;
         let pending = Opts::new("aip_federation_outbox_messages", "Messages that wait for a peer");
         let pending = IntGaugeVec::new(pending, &["peer"])?;
-        for view in views.iter().take(PEERS_SHOWN_MAX) {
+        for view in views {
             let peer = [view.domain.as_str()];
             let secs = view.oldest_unsent_age.unwrap_or_default().as_secs();
             oldest
