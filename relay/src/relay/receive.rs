@@ -33,13 +33,11 @@ impl Relay {
             }
             Err(error) => Err(error),
         };
-        let reception = match received {
+        match received {
             Ok(submission) if submission.status == Sent::Duplicate => Reception::Duplicate,
             Ok(_) => Reception::Stored,
             Err(error) => reception_of(&error),
-        };
-        self.stats.count_received(reception);
-        reception
+        }
     }
 
     async fn admit_received(&self, item: AdmittedItem, wire: Bytes) -> Result<Admitted, SendError> {

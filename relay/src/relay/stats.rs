@@ -1,14 +1,14 @@
-//! Counts for the operator: of what was committed and answered, never of what merely arrived.
+//! Counts for the operator: of what was committed and answered, never of what merely arrived. Items of peers are counted by
+//! reception.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use aip_federation::inbound::Reception;
 use aip_protocol::error::ErrorCode;
 
 use super::outcome::{SendError, Sent, Submission};
 
 /// Counts since the start. Cheap to update from every thread.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct RelayStats {
     stored: AtomicU64,
     delivered: AtomicU64,
@@ -17,44 +17,21 @@ pub struct RelayStats {
     failed: AtomicU64,
     direct_failed: AtomicU64,
     direct_skipped: AtomicU64,
-    refused: ByCode,
-    received: Received,
+    refused: Vec<AtomicU64>,
 }
 
-/// Of items from peers.
-#[derive(Debug, Default)]
-struct Received {
-    stored: AtomicU64,
-    duplicates: AtomicU64,
-    refused: ByCode,
-    retries: ByCode,
-}
-
-/// One count for each code.
-#[derive(Debug)]
-struct ByCode(Vec<AtomicU64>);
-
-impl Default for ByCode {
+impl Default for RelayStats {
     fn default() -> Self {
-        Self(ErrorCode::ALL.iter().map(|_| AtomicU64::default()).collect())
-    }
-}
-
-impl ByCode {
-    fn add(&self, code: ErrorCode) {
-        let known = ErrorCode::ALL.iter().position(|known| *known == code);
-        if let Some(count) = known.and_then(|index| self.0.get(index)) {
-            count.fetch_add(1, Ordering::Relaxed);
+        Self {
+            stored: AtomicU64::default(),
+            delivered: AtomicU64::default(),
+            queued: AtomicU64::default(),
+            duplicates: AtomicU64::default(),
+            failed: AtomicU64::default(),
+            direct_failed: AtomicU64::default(),
+            direct_skipped: AtomicU64::default(),
+            refused: ErrorCode::ALL.iter().map(|_| AtomicU64::default()).collect(),
         }
-    }
-
-    fn read(&self) -> impl Iterator<Item = (ErrorCode, u64)> + '_ {
-        let counts = self.0.iter().map(|count| count.load(Ordering::Relaxed));
-        ErrorCode::ALL
-            .iter()
-            .copied()
-            .zip(counts)
-            .filter(|(_, count)| *count > 0)
     }
 }
 
@@ -67,6 +44,11 @@ impl RelayStats {
     /// Messages that a direct endpoint took and that are recorded as such.
     pub fn delivered(&self) -> u64 {
         self.delivered.load(Ordering::Relaxed)
+    }
+
+    /// Messages queued for hubs of other domains.
+    pub fn queued(&self) -> u64 {
+        self.queued.load(Ordering::Relaxed)
     }
 
     /// Retries that were recognised.
@@ -91,32 +73,12 @@ impl RelayStats {
 
     /// Refusals by code; codes that never occurred are left out.
     pub fn refused(&self) -> impl Iterator<Item = (ErrorCode, u64)> + '_ {
-        self.refused.read()
-    }
-
-    /// Messages queued for hubs of other domains.
-    pub fn queued(&self) -> u64 {
-        self.queued.load(Ordering::Relaxed)
-    }
-
-    /// Items of peers that were stored, or that an endpoint took.
-    pub fn received(&self) -> u64 {
-        self.received.stored.load(Ordering::Relaxed)
-    }
-
-    /// Items of peers that were here before.
-    pub fn received_duplicates(&self) -> u64 {
-        self.received.duplicates.load(Ordering::Relaxed)
-    }
-
-    /// Items of peers that were refused for good, by code; codes that never occurred are left out.
-    pub fn received_refused(&self) -> impl Iterator<Item = (ErrorCode, u64)> + '_ {
-        self.received.refused.read()
-    }
-
-    /// Items of peers that were put off, by code; codes that never occurred are left out.
-    pub fn received_retries(&self) -> impl Iterator<Item = (ErrorCode, u64)> + '_ {
-        self.received.retries.read()
+        let counts = self.refused.iter().map(|count| count.load(Ordering::Relaxed));
+        ErrorCode::ALL
+            .iter()
+            .copied()
+            .zip(counts)
+            .filter(|(_, count)| *count > 0)
     }
 
     pub(super) fn count(&self, result: &Result<Submission, SendError>) {
@@ -139,15 +101,9 @@ impl RelayStats {
             self.failed.fetch_add(1, Ordering::Relaxed);
             return;
         };
-        self.refused.add(refusal.code);
-    }
-
-    pub(super) fn count_received(&self, reception: Reception) {
-        match reception {
-            Reception::Stored => drop(self.received.stored.fetch_add(1, Ordering::Relaxed)),
-            Reception::Duplicate => drop(self.received.duplicates.fetch_add(1, Ordering::Relaxed)),
-            Reception::Refused(code) => self.received.refused.add(code),
-            Reception::Retry { code, .. } => self.received.retries.add(code),
+        let known = ErrorCode::ALL.iter().position(|code| *code == refusal.code);
+        if let Some(count) = known.and_then(|index| self.refused.get(index)) {
+            count.fetch_add(1, Ordering::Relaxed);
         }
     }
 

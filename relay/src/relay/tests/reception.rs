@@ -56,7 +56,6 @@ async fn an_item_of_a_peer_reaches_its_recipient() {
         .unwrap();
     assert_eq!(told[0].status, Status::Stored, "for when its hub asks");
     let stats = bench.relay.stats();
-    assert_eq!((stats.received(), stats.received_duplicates()), (1, 1));
     assert_eq!((stats.stored(), stats.duplicates()), (0, 0), "not of our agents");
 }
 
@@ -143,9 +142,6 @@ async fn what_cannot_be_delivered_is_refused_for_good() {
     draft.id = first.id;
     let reused = bench.seal(draft, &erin, &bob);
     assert_eq!(receive(&bench, &reused).await, refused(ErrorCode::IdReused));
-    let counted: HashMap<_, _> = bench.relay.stats().received_refused().collect();
-    assert_eq!(counted.get(&ErrorCode::RecipientUnknown), Some(&1));
-    assert_eq!(counted.values().sum::<u64>(), 5);
     assert_eq!(bench.relay.stats().refused().count(), 0, "of our agents none");
 }
 
@@ -171,9 +167,6 @@ async fn what_may_work_later_is_put_off() {
         receive(&bench, &bench.envelope(&erin, &bob)).await,
         retry(ErrorCode::MailboxFull, FULL_RETRY_SECS)
     );
-    let counted: HashMap<_, _> = bench.relay.stats().received_retries().collect();
-    let expected = [(ErrorCode::Unavailable, 3), (ErrorCode::MailboxFull, 1)];
-    assert_eq!(counted, HashMap::from(expected));
 }
 
 #[tokio::test]
