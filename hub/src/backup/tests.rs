@@ -171,3 +171,16 @@ fn a_backup_goes_into_a_new_folder_only() {
         Err(BackupError::NotEmpty { .. })
     ));
 }
+
+#[test]
+fn the_key_that_vouches_for_the_hubs_is_in_the_backup_too() {
+    let world = World::new();
+    let previous = |folder: &str| hub_key::previous_file(&DataDir::at(world.at(folder)).key());
+    fs::write(previous("data"), "former").unwrap();
+    let manifest = world.backup();
+    assert!(manifest.files.contains_key("hub.key.previous"), "{manifest:?}");
+    world.restore("restored").unwrap();
+    assert_eq!(fs::read_to_string(previous("restored")).unwrap(), "former");
+    let mode = fs::metadata(previous("restored")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
