@@ -78,17 +78,24 @@ impl Reader {
     /// The messages after the last ones, at most `limit` and about 1 MiB; none if there are none yet.
     pub async fn read(&mut self, limit: usize) -> Result<Page, StoreError> {
         self.reading.look();
+        let limit = limit.min(DELIVERY_MESSAGES_MAX);
+        // Of one conversation there may be few among many.
+        let max_messages = self.thread.as_ref().map_or(limit, |_| DELIVERY_MESSAGES_MAX);
         loop {
             let fetch = Fetch {
                 select: Select::After(self.after),
-                max_messages: limit.min(DELIVERY_MESSAGES_MAX),
+                max_messages,
                 max_bytes: READER_BYTES_MAX,
                 now: self.inbox.clock.now(),
             };
             let mut found = self.inbox.store.fetch(self.mailbox(), fetch).await?;
-            let last = found.last().map(|message| message.seq);
+            let mut last = found.last().map(|message| message.seq);
             if let Some(thread) = &self.thread {
                 found.retain(|message| is_of(thread, &message.wire));
+                if found.len() > limit {
+                    found.truncate(limit);
+                    last = found.last().map(|message| message.seq);
+                }
             }
             let items = self.offer(found).await?;
             if let Some(last) = last {

@@ -33,6 +33,19 @@ impl Bed {
         self.hub.send(&self.alice, &self.bob, number).await
     }
 
+    /// The same in a conversation.
+    async fn send_in(&self, thread: &str, number: u64) {
+        let mut rng = StdRng::seed_from_u64(number);
+        let (id, now) = (new_id(&mut rng), self.hub.clock.now());
+        let (from, to) = (self.alice.did.clone(), self.bob.did.clone());
+        let mut draft = EnvelopeDraft::new(id, from, to, "aip.message", now);
+        draft.thread = Some(thread.to_owned());
+        let key = self.bob.identity.sealing_key().unwrap();
+        let envelope = draft.seal(&self.alice.signing, key, b"{}", &mut rng).unwrap();
+        let answer = self.hub.post("/api/v1/messages", envelope.to_wire()).await;
+        assert_eq!(answer.status, 202, "{answer:?}");
+    }
+
     async fn ask(&self, request: TestRequest) -> Answer {
         let bearer = format!("Bearer {}", self.token);
         self.hub
@@ -312,17 +325,7 @@ async fn dead_letters_are_paged_and_redriven() {
 async fn one_conversation_is_read_without_touching_the_others() {
     let bed = Bed::new().await;
     bed.send(1).await;
-    let (id, now) = (new_id(&mut StdRng::seed_from_u64(2)), bed.hub.clock.now());
-    let mut draft = EnvelopeDraft::new(id, bed.alice.did.clone(), bed.bob.did.clone(), "aip.message", now);
-    draft.thread = Some("tea & \"more\"".to_owned());
-    let key = bed.bob.identity.sealing_key().unwrap();
-    let envelope = draft
-        .seal(&bed.alice.signing, key, b"{}", &mut StdRng::seed_from_u64(3))
-        .unwrap();
-    assert_eq!(
-        bed.hub.post("/api/v1/messages", envelope.to_wire()).await.status,
-        202
-    );
+    bed.send_in("tea & \"more\"", 2).await;
     bed.send(4).await;
     let thread = "/api/v1/inbox?thread=tea%20%26%20%22more%22";
     assert_eq!(seqs(&bed.get(thread).await), [2]);
@@ -340,4 +343,19 @@ async fn one_conversation_is_read_without_touching_the_others() {
     // `epoch` has looked once.
     assert_eq!(attempts, [(&json!(1), &json!(2)), (&json!(3), &json!(2))]);
     assert_eq!(bed.get("/api/v1/inbox?thread=").await.json()["items"], json!([]));
+}
+
+#[actix_web::test]
+async fn one_conversation_is_read_page_by_page() {
+    let bed = Bed::new().await;
+    bed.send(1).await;
+    for number in 2..5 {
+        bed.send_in("tea", number).await;
+    }
+    bed.send(6).await;
+    let epoch = bed.epoch().await;
+    for (after, page) in [(0, vec![2]), (2, vec![3]), (3, vec![4]), (4, vec![])] {
+        let path = format!("/api/v1/inbox?thread=tea&limit=1&after={epoch}:{after}");
+        assert_eq!(seqs(&bed.get(&path).await), page, "after {after}");
+    }
 }
