@@ -180,6 +180,7 @@ impl HistoryCap {
     }
 
     /// What of it stays filled when it is cleared: a little less, so that it need not be cleared with each one that comes.
+    #[must_use]
     pub fn cleared(self) -> Self {
         Self {
             histories: self.histories - self.histories / CLEARED_PART,

@@ -13,7 +13,6 @@ use aip_tests::{HubOptions, TestAgent, TestHub, TestPeer, binary, keyed};
 use serde_json::{Value, json};
 
 use super::{inbox, places, sent, status, until};
-use crate::federation::operate;
 
 /// A hub on its data folder.
 fn embedded() -> TestHub {
@@ -215,8 +214,8 @@ async fn drained(hub: &TestHub, peer: &TestPeer) {
     let path = format!("/admin/peers/{}", peer.domain);
     peer.turn(Mood::Kind);
     until("an empty outbox", async || {
-        operate(hub, Request::post(format!("{path}/retry"), "{}")).await;
-        let shown = operate(hub, Request::get(path.clone())).await.json();
+        hub.operate(Request::post(format!("{path}/retry"), "{}")).await;
+        let shown = hub.operate(Request::get(path.clone())).await.json();
         (shown["outbox"]["pending"] == 0).then_some(())
     })
     .await;

@@ -207,7 +207,8 @@ async fn too_many_strangers_are_forgotten_unless_mail_waits_for_them() {
     let world = World::new();
     let known = async |peer| world.store.peer(&domain(peer)).await.unwrap().is_some();
     for peer in [BETA, "first.example", "second.example", "third.example"] {
-        let met = world.store.change(&domain(peer), PeerChange::Met, world.now());
+        let peer = domain(peer);
+        let met = world.store.change(&peer, PeerChange::Met, world.now());
         met.await.unwrap();
         sleep(Duration::from_secs(1)).await;
     }
