@@ -1,0 +1,1 @@
+//! The order of an invocation: what is checked, paid for, called and answered, and when.

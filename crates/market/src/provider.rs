@@ -1,0 +1,48 @@
+//! The provider of a capability, as the market calls it.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::offer::Offer;
+
+/// One call of a provider.
+#[derive(Debug, Clone)]
+pub struct ProviderCall {
+    /// The same for every attempt at this invocation, so that a provider can tell a repetition (`Idempotency-Key`).
+    pub id: Uuid,
+    /// What is given to it.
+    pub input: Value,
+    /// How long it may take.
+    pub timeout: Duration,
+}
+
+/// Why there is no result. None of these costs the buyer anything.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProviderError {
+    /// It could not be reached.
+    #[error("the provider cannot be reached: {0}")]
+    Unreachable(String),
+    /// It took too long.
+    #[error("the provider did not answer in time")]
+    TimedOut,
+    /// It answered with what is no result: a status, something that is not JSON, or too much.
+    #[error("the provider's answer is no result: {0}")]
+    Invalid(String),
+    /// It says that it did not do it (`ok` or `success` is false).
+    #[error("the provider refused: {0}")]
+    Refused(String),
+}
+
+/// Calls providers. Two exist: over HTTP, and by message over the relay.
+#[async_trait]
+pub trait Providers: Send + Sync + Debug {
+    /// Calls the provider of this offer and gives back its result. May be dropped at any moment.
+    ///
+    /// # Errors
+    /// There is no result.
+    async fn call(&self, offer: &Offer, call: ProviderCall) -> Result<Value, ProviderError>;
+}
