@@ -21,7 +21,7 @@ pub const INPUT_BYTES_MAX: usize = 64 * 1024;
 pub const RESULT_BYTES_MAX: usize = 1024 * 1024;
 
 /// How long a provider may take, unless the operator says otherwise.
-pub const PROVIDER_TIMEOUT: Duration = Duration::from_secs(60);
+pub const PROVIDER_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What an invocation may take beside its provider: after it anybody may give it up.
 pub const INVOKE_MARGIN: Duration = Duration::from_secs(30);

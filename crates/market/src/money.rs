@@ -107,6 +107,7 @@ impl Usd {
     /// `parameter_invalid` if it is not finite, below zero or beyond [`Self::MAX`].
     #[expect(
         clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
         clippy::cast_sign_loss,
         reason = "the bounds are checked before"
     )]
