@@ -3,11 +3,17 @@
 //! Money is created by [`Accounts::credit`] and by [`Funding::Demo`], moves, and is destroyed by [`Earnings::pay_out`] and by
 //! demo money that goes back; [`Earnings::totals`] says so of everything at once. Each method is one transaction: it
 //! happened whole, or it did not happen.
+//!
+//! What a step does is written once, in [`steps`], for every store; a store keeps [`rows`]. [`MemoryMarket`] keeps them in
+//! memory, and the registry's `SqlStore` in a database.
 
 mod account;
 mod channel;
 mod earnings;
 mod invocation;
+mod memory;
+pub mod rows;
+pub mod steps;
 
 use std::fmt::Debug;
 
@@ -22,6 +28,7 @@ pub use invocation::{
     Answer, Begin, Begun, Charge, Finish, Finished, Idempotency, Invocation, InvocationStatus, Invocations,
     KeptReceipt, Outcome, Purse, Trial, Unpayable,
 };
+pub use memory::MemoryMarket;
 
 /// Why a store could not do what it was asked; it did nothing, unless the answer was lost.
 #[derive(Debug, thiserror::Error)]

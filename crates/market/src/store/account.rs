@@ -86,11 +86,12 @@ pub struct NewKey {
 /// What came of making an account or a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Created {
-    /// It is there.
+    /// It is there: now, or since it was asked for before with the same ids and secret.
     Made,
     /// The owner has an account already: this one.
     OwnerHasOne(AccountId),
-    /// There is no such account, or it has [`crate::limits::KEYS_PER_ACCOUNT_MAX`] keys.
+    /// There is no such account, or it has [`crate::limits::KEYS_PER_ACCOUNT_MAX`] keys; the id or the secret is somebody
+    /// else's; or there would be more money than [`Usd::MAX`] in all.
     Refused,
 }
 
@@ -103,20 +104,21 @@ pub enum Credited {
     Again(Usd),
     /// This reference was used before for something else: nothing was done.
     OtherUse,
-    /// There is no such account, or it would hold more than [`Usd::MAX`].
+    /// There is no such account, or there would be more money than [`Usd::MAX`] in all.
     Refused,
 }
 
-/// A line of an account's ledger. Lines are never changed, and their sum is what the account holds.
+/// A line of an account's ledger. Lines are never changed, and their sum is what the account holds. What is nothing has no
+/// line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Grows with every line of the store.
+    /// Counts the lines of the account, from 1 without a gap.
     pub number: u64,
     /// What happened.
     pub kind: EntryKind,
     /// How much.
     pub amount: Usd,
-    /// What it was for: a reference of the operator, an invocation, a channel.
+    /// What it was for: a reference of the operator, the id of an invocation (with hyphens) or of a channel.
     pub reference: String,
     /// The balance after it.
     pub balance: Usd,

@@ -13,7 +13,8 @@ pub struct ChannelId(pub String);
 /// Where a channel's money comes from, and where what is left of it goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Funding {
-    /// From this account, by this key, whose budgets count it.
+    /// From this account, by this key, whose budgets count it. Once there, it is spent with the channel's secret alone,
+    /// whatever becomes of the key or the account.
     Account {
         /// The account.
         account: AccountId,
@@ -55,6 +56,11 @@ impl Channel {
         let gone = [self.used, self.held, self.refunded].into_iter().sum();
         self.deposit.saturating_sub(gone)
     }
+
+    /// Whether it can be paid from at `now`.
+    pub fn is_payable(&self, now: Timestamp) -> bool {
+        self.status == ChannelStatus::Open && now <= self.expires_at
+    }
 }
 
 /// Where a channel is in its life.
@@ -94,7 +100,7 @@ pub enum Opened {
     OverBudget(Usd),
     /// There is no such account or key, or it is suspended.
     NoAccount,
-    /// [`crate::limits::OPEN_CHANNELS_MAX`] are open.
+    /// [`crate::limits::OPEN_CHANNELS_MAX`] are open; or as much demo money was made as there can be.
     TooMany,
 }
 
@@ -111,7 +117,8 @@ pub enum ToppedUp {
     Insufficient(Usd),
     /// A budget has less left: so much.
     OverBudget(Usd),
-    /// There is no such channel, it is not open any more, or it would hold more than [`Usd::MAX`].
+    /// There is no such channel, or it cannot be paid from any more; its key was revoked, or its account is suspended; or
+    /// there would be more money than [`Usd::MAX`] in all.
     Refused,
 }
 
@@ -129,7 +136,8 @@ pub enum Closed {
 /// Payment channels.
 #[async_trait]
 pub trait Channels {
-    /// Opens a channel. Money of an account leaves its balance and counts against its budgets.
+    /// Opens a channel. Money of an account leaves its balance and counts against its budgets. Asked again with the same id
+    /// and secret, it answers with the channel as it is now.
     async fn open_channel(&self, new: NewChannel, now: Timestamp) -> Result<Opened, StoreError>;
 
     /// One channel.

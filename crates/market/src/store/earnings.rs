@@ -16,7 +16,7 @@ pub struct Earned {
     pub earned: Usd,
     /// What of it was paid out by the operator.
     pub paid_out: Usd,
-    /// How many calls it was for.
+    /// How many calls it was for: those that cost something.
     pub calls: u64,
 }
 

@@ -127,7 +127,8 @@ pub struct Invocation {
     pub capability_id: String,
     /// What was paid.
     pub charged: Usd,
-    /// What was answered; forgotten after [`crate::limits::ANSWERS_KEPT`].
+    /// What was answered, where the same can be asked again ([`Begin::idempotency`]); forgotten after
+    /// [`crate::limits::ANSWERS_KEPT`].
     pub answer: Option<Answer>,
     /// When it began.
     pub started_at: Timestamp,
@@ -189,7 +190,12 @@ pub enum Finished {
 /// Invocations.
 #[async_trait]
 pub trait Invocations {
-    /// Begins one: whether it is a repetition is looked up, its charge is held or its trial taken, in one step.
+    /// What `begin` would say of this repetition, without beginning anything: [`Begun::Again`], [`Begun::Running`] or
+    /// [`Begun::OtherBody`]; `None`: it was not asked before, or it may be asked again.
+    async fn repeated(&self, idempotency: &Idempotency) -> Result<Option<Begun>, StoreError>;
+
+    /// Begins one: whether it is a repetition is looked up, its charge is held or its trial taken, in one step. The very same
+    /// id and holder once more is [`Begun::Started`] and holds nothing more, so that who lost the answer may ask again.
     async fn begin(&self, begin: Begin, now: Timestamp) -> Result<Begun, StoreError>;
 
     /// Ends one.
