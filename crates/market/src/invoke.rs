@@ -1,1 +1,88 @@
 //! The order of an invocation: what is checked, paid for, called and answered, and when.
+//!
+//! Nothing is written before everything that can be known beforehand is known: who calls, what it costs, and that the input is
+//! one that the provider takes. Then one step holds the charge and notes the invocation, the provider works, and one step pays,
+//! keeps the receipt and keeps the answer. What ends between the two costs nobody anything: the charge goes back.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::market::Market;
+use crate::offer::Offer;
+use crate::refusal::{MarketCode, MarketError, MarketRefusal};
+
+/// `POST /ai-market/v2/invoke`, as it came.
+#[derive(Debug, Clone)]
+pub struct InvokeCall {
+    /// What its headers say.
+    pub headers: InvokeHeaders,
+    /// Its body, of at most what the door takes.
+    pub body: Bytes,
+    /// The client's network, as the rates count it: tells callers apart who show nothing.
+    pub network: String,
+}
+
+/// The headers of an invocation that are read. Absent, or exactly as they came; a header that came twice is refused at the door.
+#[derive(Clone, Default)]
+pub struct InvokeHeaders {
+    /// `X-API-Key`.
+    pub api_key: Option<String>,
+    /// `X-Payment-Channel`.
+    pub channel: Option<String>,
+    /// `X-Payment-Channel-Secret`.
+    pub channel_secret: Option<String>,
+    /// `X-AIMarket-Sandbox-Visitor`.
+    pub visitor: Option<String>,
+    /// `Idempotency-Key`.
+    pub idempotency_key: Option<String>,
+    /// Whether there is `X-Payment`, `PAYMENT` or `PAYMENT-SIGNATURE`.
+    pub x402: bool,
+    /// Whether there is `X-AIMarket-Mandate`.
+    pub mandate: bool,
+    /// Whether there is `X-AIMarket-Job`.
+    pub job: bool,
+}
+
+/// Says what there is, and no secret.
+impl std::fmt::Debug for InvokeHeaders {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InvokeHeaders")
+            .field("api_key", &self.api_key.is_some())
+            .field("channel", &self.channel)
+            .field("channel_secret", &self.channel_secret.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What came of an invocation, for the door and for its metrics.
+#[derive(Debug)]
+pub struct InvokeReport {
+    /// What was invoked, where it is known: metrics name nothing else.
+    pub offer: Option<Arc<Offer>>,
+    /// The answer.
+    pub answer: Result<Invoked, MarketError>,
+}
+
+/// An invocation that was begun, and has ended: with a result (200), or without one (502), where nothing is charged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invoked {
+    /// The HTTP status.
+    pub status: u16,
+    /// The JSON body.
+    pub body: Bytes,
+    /// Whether this is what an earlier request was answered: the header `Idempotency-Replayed: true`.
+    pub replayed: bool,
+}
+
+impl Market {
+    /// Invokes a capability. What was begun goes on to its end also if the caller goes away: it is paid for then, and asked again
+    /// with the same `Idempotency-Key` it is answered.
+    pub async fn invoke(self: &Arc<Self>, call: InvokeCall) -> InvokeReport {
+        let _ = call;
+        InvokeReport {
+            offer: None,
+            answer: Err(MarketRefusal::new(MarketCode::Unavailable, "The market is not open yet.").into()),
+        }
+    }
+}

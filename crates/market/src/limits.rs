@@ -25,3 +25,36 @@ pub const PROVIDER_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What an invocation may take beside its provider: after it anybody may give it up.
 pub const INVOKE_MARGIN: Duration = Duration::from_secs(30);
+
+/// The longest time that a listing may name for its provider, in seconds.
+pub const PROVIDER_TIMEOUT_SECS_MAX: u64 = 300;
+
+/// The longest address of a provider.
+pub const PROVIDER_URL_BYTES_MAX: usize = 2048;
+
+/// The longest path of a free tier.
+pub const FREE_TIER_FIELD_BYTES_MAX: usize = 200;
+
+/// The longest secret that is looked at.
+pub const SECRET_CHARS_MAX: usize = 128;
+
+/// Invocations that are under way at once in one process.
+pub const UNDER_WAY_MAX: usize = 1_000;
+
+/// The largest schema, as JSON, in bytes.
+pub const SCHEMA_BYTES_MAX: usize = 256 * 1024;
+
+/// Values in a schema with every `$ref` followed: what one check may come to.
+pub const SCHEMA_VALUES_MAX: u64 = 5_000;
+
+/// Bytes of a value times values of a schema: what is not checked because it would take too long.
+pub const CHECK_WORK_MAX: u64 = 512 * 1024 * 1024;
+
+/// What is checked without going to another thread.
+pub const CHECK_WORK_INLINE_MAX: u64 = 4 * 1024 * 1024;
+
+/// Faults of an input that are told at once.
+pub const FAULTS_MAX: usize = 10;
+
+/// Words of a provider or of a fault that are passed on, in bytes.
+pub const TOLD_BYTES_MAX: usize = 300;

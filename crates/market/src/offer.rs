@@ -1,9 +1,17 @@
-//! What can be invoked.
+//! What can be invoked, and where it is found.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
 
 use aip_protocol::name::Did;
-use serde_json::Value;
 
 use crate::money::Usd;
+use crate::schema::Schema;
+
+mod terms;
+
+pub use terms::Terms;
 
 /// A capability as it is sold: read from its listing.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,9 +20,9 @@ pub struct Offer {
     pub id: String,
     /// Whose offer it is, and who is paid.
     pub agent: Did,
-    /// AIMarket's `product_id`: 2 to 80 of `[A-Za-z0-9_.@-]`.
+    /// AIMarket's `product_id`; see [`is_id`].
     pub product_id: String,
-    /// AIMarket's `capability_id`: 2 to 80 of `[A-Za-z0-9_.@-]`.
+    /// AIMarket's `capability_id`; see [`is_id`].
     pub capability_id: String,
     /// The version of the listing.
     pub version: u64,
@@ -26,12 +34,14 @@ pub struct Offer {
     pub category: Option<String>,
     /// What one call costs; nothing: it is free.
     pub price: Usd,
-    /// JSON Schema of the input.
-    pub input_schema: Option<Value>,
-    /// JSON Schema of the output.
-    pub output_schema: Option<Value>,
+    /// What its input is like.
+    pub input_schema: Option<Schema>,
+    /// What its result is like.
+    pub output_schema: Option<Schema>,
     /// How its provider is called; `None`: it is listed, and cannot be invoked here.
     pub way: Option<Way>,
+    /// How long its provider may take; `None`: as the operator says.
+    pub timeout: Option<Duration>,
     /// What may be had for nothing, of one field of the input.
     pub free_tier: Option<FreeTier>,
 }
@@ -45,11 +55,27 @@ pub enum Way {
     Relay,
 }
 
-/// `free_tier {field, max}` of a listing: the input's number `field` (a path with points) may be `max` at most.
+/// `free_tier {field, max}` of a listing: inputs whose number `field` (a path with points) is `max` at most cost nothing.
+/// Others cost the price; where the capability is free, they are refused.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FreeTier {
     /// Where the number is in the input, such as `puzzle.T`.
     pub field: String,
-    /// The largest that is taken.
+    /// The largest that is free.
     pub max: f64,
+}
+
+/// Finds what is sold. What it answers may be a moment old: the price that it says is the price of the call.
+pub trait Offers: Send + Sync + Debug {
+    /// The offer with these ids.
+    fn find(&self, product_id: &str, capability_id: &str) -> Option<Arc<Offer>>;
+}
+
+/// Whether this can be an AIMarket id: 2 to 80 of `[A-Za-z0-9_.@-]` without `..`. Other listings are not sold.
+pub fn is_id(text: &str) -> bool {
+    (2..=80).contains(&text.len())
+        && !text.contains("..")
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'@' | b'-'))
 }

@@ -1,0 +1,61 @@
+//! Secrets that open purses: account keys and channel secrets. They are shown once, and only their hashes are kept.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use rand_core::CryptoRng;
+use sha2::{Digest as _, Sha256};
+use zeroize::Zeroizing;
+
+use crate::limits::SECRET_CHARS_MAX;
+
+/// What account keys begin with.
+pub const API_KEY_PREFIX: &str = "aimk_";
+/// What secrets of channels begin with.
+pub const CHANNEL_SECRET_PREFIX: &str = "chs_";
+/// Random bytes in a secret.
+const BYTES: usize = 32;
+
+/// A secret as its holder shows it. Wiped when dropped, never printed.
+#[derive(Clone)]
+pub struct Secret(Zeroizing<String>);
+
+impl Secret {
+    /// A fresh secret of 256 bits.
+    pub fn draw(prefix: &str, rng: &mut (impl CryptoRng + ?Sized)) -> Self {
+        let mut bytes = Zeroizing::new([0; BYTES]);
+        rng.fill_bytes(bytes.as_mut());
+        let mut text = Zeroizing::new(String::with_capacity(64));
+        text.push_str(prefix);
+        URL_SAFE_NO_PAD.encode_string(*bytes, &mut text);
+        Self(text)
+    }
+
+    /// What a caller shows; `None` where it cannot be a secret of this kind, so that it need not be looked up.
+    pub fn shown(prefix: &str, text: &str) -> Option<Self> {
+        let rest = text.strip_prefix(prefix)?;
+        let is_one = !rest.is_empty()
+            && text.len() <= SECRET_CHARS_MAX
+            && rest
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+        is_one.then(|| Self(Zeroizing::new(text.to_owned())))
+    }
+
+    /// The text, for its holder, once.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// What is kept of it: SHA-256. It has 256 bits of its own, so that no slower hash is needed.
+    pub fn hash(&self) -> [u8; 32] {
+        Sha256::digest(self.0.as_bytes()).into()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}

@@ -1,0 +1,90 @@
+//! The member `invoke` of a listing: how it is invoked.
+
+use std::time::Duration;
+
+use aip_protocol::error::{ErrorCode, Refusal};
+use aip_protocol::json::{Json, Object};
+
+use super::{FreeTier, Way};
+use crate::limits::{FREE_TIER_FIELD_BYTES_MAX, PROVIDER_TIMEOUT_SECS_MAX, PROVIDER_URL_BYTES_MAX};
+
+/// How a capability is invoked, as its listing says: `{"url":"https://…"}` or `{"relay":true}`, and optionally
+/// `"timeout_secs"` (1 to 300) and `"free_tier":{"field":"a.b","max":10}`. Other members are passed over.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Terms {
+    /// See [`super::Offer::way`].
+    pub way: Way,
+    /// See [`super::Offer::timeout`].
+    pub timeout: Option<Duration>,
+    /// See [`super::Offer::free_tier`].
+    pub free_tier: Option<FreeTier>,
+}
+
+impl Terms {
+    /// Reads the member `invoke`.
+    ///
+    /// # Errors
+    /// `member_invalid` with what is wrong: such a listing is not sold.
+    pub fn read(invoke: &Json) -> Result<Self, Refusal> {
+        let object = invoke
+            .as_object()
+            .ok_or_else(|| invalid("`invoke` is an object with `url` or `relay`."))?;
+        Ok(Self {
+            way: way(object)?,
+            timeout: timeout(object)?,
+            free_tier: object.get("free_tier").map(free_tier).transpose()?,
+        })
+    }
+}
+
+fn way(object: &Object) -> Result<Way, Refusal> {
+    match (object.get("url"), object.get("relay")) {
+        (Some(Json::Str(url)), None | Some(Json::Bool(false))) => {
+            let is_web = url.starts_with("https://") || url.starts_with("http://");
+            let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic());
+            if is_web && is_plain && url.len() <= PROVIDER_URL_BYTES_MAX {
+                Ok(Way::Http(url.clone()))
+            } else {
+                Err(invalid("`invoke.url` is an http or https address."))
+            }
+        }
+        (None, Some(Json::Bool(true))) => Ok(Way::Relay),
+        _ => Err(invalid("`invoke` has either `url` or `relay: true`.")),
+    }
+}
+
+fn timeout(object: &Object) -> Result<Option<Duration>, Refusal> {
+    let Some(secs) = object.get("timeout_secs") else {
+        return Ok(None);
+    };
+    let secs = secs.as_int().and_then(|secs| u64::try_from(secs).ok());
+    secs.filter(|secs| (1..=PROVIDER_TIMEOUT_SECS_MAX).contains(secs))
+        .map(|secs| Some(Duration::from_secs(secs)))
+        .ok_or_else(|| invalid("`invoke.timeout_secs` is from 1 to 300."))
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "an integer of strict JSON is below 2^53"
+)]
+fn free_tier(json: &Json) -> Result<FreeTier, Refusal> {
+    let field = json.get("field").and_then(Json::as_str);
+    let max = json.get("max").and_then(Json::as_int);
+    match (field, max) {
+        (Some(field), Some(max))
+            if !field.is_empty() && field.len() <= FREE_TIER_FIELD_BYTES_MAX && max >= 0 =>
+        {
+            Ok(FreeTier {
+                field: field.to_owned(),
+                max: max as f64,
+            })
+        }
+        _ => Err(invalid(
+            "`invoke.free_tier` has `field`, a path with points, and `max`, an integer from 0 up.",
+        )),
+    }
+}
+
+fn invalid(detail: &'static str) -> Refusal {
+    Refusal::new(ErrorCode::MemberInvalid, detail)
+}
