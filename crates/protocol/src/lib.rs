@@ -19,6 +19,7 @@ pub mod identity;
 pub mod json;
 pub mod limits;
 pub mod listing;
+pub mod market;
 pub mod multikey;
 pub mod name;
 pub mod peer;

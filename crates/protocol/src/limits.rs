@@ -40,3 +40,17 @@ pub const REQUEST_LIFE_SECS_MAX: u64 = 60;
 pub(crate) const MULTIKEY_CHARS_MAX: usize = 60;
 /// Characters of a signature's text form.
 pub(crate) const SIGNATURE_CHARS_MAX: usize = 110;
+/// Bytes of one JSON text of AIMarket: a manifest of a large market, never an answer to an invocation.
+pub const MARKET_JSON_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Nested arrays and objects in a JSON text of AIMarket; the outermost one is level 1.
+pub const MARKET_JSON_LEVELS_MAX: usize = 64;
+/// Characters of a key or a signature in base64; what is longer is refused undecoded.
+pub(crate) const BASE64_CHARS_MAX: usize = 100;
+/// Keys that an object of AIMarket is verified against.
+pub(crate) const PINNED_KEYS_MAX: usize = 16;
+/// Bytes of a `source_hub`; what is longer is refused unread.
+pub(crate) const ORIGIN_BYTES_MAX: usize = 1024;
+/// Origins whose keys are remembered, and whose failed look-ups are.
+pub const ORIGINS_REMEMBERED_MAX: usize = 1024;
+/// A look-up of an origin's key that failed is made again after so many seconds.
+pub const ORIGIN_RETRY_SECS: u64 = 60;
