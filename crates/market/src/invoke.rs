@@ -8,9 +8,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use self::request::Request;
+use self::run::{Plan, repetition};
 use crate::market::Market;
 use crate::offer::Offer;
-use crate::refusal::{MarketCode, MarketError, MarketRefusal};
+use crate::refusal::MarketError;
+
+mod answer;
+mod input;
+mod payer;
+mod price;
+mod request;
+mod run;
 
 /// `POST /ai-market/v2/invoke`, as it came.
 #[derive(Debug, Clone)]
@@ -79,10 +88,45 @@ impl Market {
     /// Invokes a capability. What was begun goes on to its end also if the caller goes away: it is paid for then, and asked again
     /// with the same `Idempotency-Key` it is answered.
     pub async fn invoke(self: &Arc<Self>, call: InvokeCall) -> InvokeReport {
-        let _ = call;
-        InvokeReport {
-            offer: None,
-            answer: Err(MarketRefusal::new(MarketCode::Unavailable, "The market is not open yet.").into()),
+        let mut offer = None;
+        let answer = self.ordered(call, &mut offer).await;
+        if let Err(MarketError::Store(error)) = &answer {
+            tracing::warn!(%error, "an invocation fails");
         }
+        InvokeReport { offer, answer }
+    }
+
+    /// The order of checks. What is refused earlier is refused for that reason.
+    async fn ordered(
+        self: &Arc<Self>,
+        call: InvokeCall,
+        sold: &mut Option<Arc<Offer>>,
+    ) -> Result<Invoked, MarketError> {
+        let request = Request::read(&call.body)?;
+        payer::check(&call.headers, &request)?;
+        let payer = self.payer(&call).await?;
+        let idempotency = payer.idempotency(call.headers.idempotency_key.as_deref(), &request);
+        // What was answered is answered again, whatever has changed since: the price, the listing, the balance.
+        if let Some(idempotency) = &idempotency
+            && let Some(repeated) = self.seams.store.repeated(idempotency).await?
+        {
+            *sold = self
+                .seams
+                .offers
+                .find(&request.product_id, &request.capability_id);
+            return repetition(repeated);
+        }
+        let offer = self.offer(&request)?;
+        *sold = Some(Arc::clone(&offer));
+        let cost = self.cost(&offer, &request, payer)?;
+        input::check(&offer, &request).await?;
+        let plan = Plan {
+            id: self.draw_uuid(),
+            offer,
+            cost,
+            input: request.input,
+            idempotency,
+        };
+        self.make(plan).await
     }
 }

@@ -58,3 +58,34 @@ pub const FAULTS_MAX: usize = 10;
 
 /// Words of a provider or of a fault that are passed on, in bytes.
 pub const TOLD_BYTES_MAX: usize = 300;
+
+/// The shortest and the longest id of a product or a capability.
+pub const ID_CHARS_MIN: usize = 2;
+
+/// See [`ID_CHARS_MIN`].
+pub const ID_CHARS_MAX: usize = 80;
+
+/// The longest `source_hub`.
+pub const SOURCE_HUB_CHARS_MAX: usize = 256;
+
+/// The largest `max_price_usd`, in dollars.
+pub const MAX_PRICE_USD_MAX: f64 = 1_000_000.0;
+
+/// The shortest and the longest `Idempotency-Key`.
+pub const IDEMPOTENCY_KEY_CHARS_MIN: usize = 8;
+
+/// See [`IDEMPOTENCY_KEY_CHARS_MIN`].
+pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 128;
+
+/// The shortest and the longest `X-AIMarket-Sandbox-Visitor`.
+pub const VISITOR_CHARS_MIN: usize = 8;
+
+/// See [`VISITOR_CHARS_MIN`].
+pub const VISITOR_CHARS_MAX: usize = 64;
+
+/// How long a step of money waits before it is tried again; together well below [`INVOKE_MARGIN`].
+pub const STORE_PAUSES: [Duration; 3] = [
+    Duration::from_millis(50),
+    Duration::from_millis(500),
+    Duration::from_secs(2),
+];

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aip_protocol::clock::Clock;
+use aip_protocol::market::receipt::{self, NonceKind};
 use aip_protocol::multikey::SigningKey;
 use rand_core::CryptoRng;
 use subtle::ConstantTimeEq as _;
@@ -18,9 +19,7 @@ use crate::money::Usd;
 use crate::offer::Offers;
 use crate::provider::Providers;
 use crate::refusal::{MarketCode, MarketError, MarketRefusal};
-use crate::store::{
-    Account, AccountId, ApiKey, Channel, ChannelId, ChannelStatus, KeyId, MarketStore, NewKey, StoreError,
-};
+use crate::store::{Account, AccountId, ApiKey, Channel, ChannelId, KeyId, MarketStore, NewKey, StoreError};
 
 /// What the operator decides.
 #[derive(Debug, Clone)]
@@ -238,13 +237,12 @@ impl Market {
         uuid::Builder::from_random_bytes(bytes).into_uuid()
     }
 
+    pub(crate) fn draw_nonce(&self) -> String {
+        self.with_rng(|mut rng| receipt::nonce(NonceKind::Receipt, &mut rng))
+    }
+
     fn with_rng<T>(&self, draw: impl FnOnce(&mut (dyn CryptoRng + Send)) -> T) -> T {
         let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
         draw(&mut **rng)
     }
-}
-
-/// Whether it can be paid from at this moment, as far as its time goes.
-pub(crate) fn is_open(channel: &Channel, now: aip_protocol::time::Timestamp) -> bool {
-    channel.status == ChannelStatus::Open && channel.expires_at > now
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use aip_protocol::name::Did;
 
+use crate::limits::{ID_CHARS_MAX, ID_CHARS_MIN};
 use crate::money::Usd;
 use crate::schema::Schema;
 
@@ -46,6 +47,14 @@ pub struct Offer {
     pub free_tier: Option<FreeTier>,
 }
 
+impl Offer {
+    /// Whether it can be invoked here: it says how, and its schemas are ones. Manifests and prices show no other.
+    pub fn is_invocable(&self) -> bool {
+        let schemas = [&self.input_schema, &self.output_schema];
+        self.way.is_some() && schemas.into_iter().flatten().all(Schema::is_usable)
+    }
+}
+
 /// How a provider is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Way {
@@ -55,8 +64,8 @@ pub enum Way {
     Relay,
 }
 
-/// `free_tier {field, max}` of a listing: inputs whose number `field` (a path with points) is `max` at most cost nothing.
-/// Others cost the price; where the capability is free, they are refused.
+/// `free_tier {field, max}` of a listing with a price: an input whose number `field` (a path with points) is there and is `max`
+/// at most costs nothing to whoever shows no purse. Of a free capability it says nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FreeTier {
     /// Where the number is in the input, such as `puzzle.T`.
@@ -73,7 +82,7 @@ pub trait Offers: Send + Sync + Debug {
 
 /// Whether this can be an AIMarket id: 2 to 80 of `[A-Za-z0-9_.@-]` without `..`. Other listings are not sold.
 pub fn is_id(text: &str) -> bool {
-    (2..=80).contains(&text.len())
+    (ID_CHARS_MIN..=ID_CHARS_MAX).contains(&text.len())
         && !text.contains("..")
         && text
             .bytes()

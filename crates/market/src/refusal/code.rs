@@ -79,6 +79,8 @@ codes! {
     TokenInvalid = 401 "token_invalid",
     /// It costs something, and nothing was shown to pay it from.
     PaymentRequired = 402 "payment_required",
+    /// Nothing was shown to fund a channel from.
+    ChannelUnfunded = 400 "payment_required",
     /// What was shown to pay from does not pay it.
     PaymentFailed = 402 "payment_failed",
     /// A payment of a kind that is not taken here.

@@ -1,0 +1,143 @@
+//! What a call is answered, and its receipt.
+
+use aip_protocol::error::Refusal;
+use aip_protocol::market::receipt::ReceiptDraft;
+use aip_protocol::market::{Members, Value};
+use bytes::Bytes;
+use uuid::Uuid;
+
+use super::price::Cost;
+use crate::market::Market;
+use crate::money::Usd;
+use crate::offer::Offer;
+use crate::provider::ProviderError;
+use crate::refusal::{MarketCode, MarketRefusal, PROTOCOL_VERSION};
+use crate::store::{Answer, KeptReceipt};
+use crate::text::told;
+
+/// Work that was done.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) result: serde_json::Value,
+    pub(super) latency_ms: u64,
+    /// What is left in the purse once it is paid.
+    pub(super) remaining: Option<Usd>,
+}
+
+/// Why there is no result that can be sold.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The provider has none.
+    Provider(ProviderError),
+    /// It is not what the listing promises.
+    Output(String),
+    /// Our own side of the call broke.
+    Broken,
+}
+
+impl Market {
+    /// The signed receipt of a call.
+    pub(super) fn receipt(
+        &self,
+        offer: &Offer,
+        cost: &Cost,
+        done: &Done,
+    ) -> Result<(KeptReceipt, Value), Refusal> {
+        let nonce = self.draw_nonce();
+        let draft = ReceiptDraft {
+            nonce: &nonce,
+            product_id: &offer.product_id,
+            capability_id: &offer.capability_id,
+            price_micros: cost.amount().micros(),
+            list_price_micros: offer.price.micros(),
+            timestamp: self.seams.clock.now(),
+            success: true,
+            latency_ms: done.latency_ms,
+            sandbox: matches!(cost, Cost::Trial(_)),
+        };
+        let signed = draft.sign(&self.seams.key)?;
+        let receipt = to_bytes(&signed);
+        Ok((KeptReceipt { nonce, receipt }, signed))
+    }
+
+    /// The answer with a result. Without a receipt it says that it is not settled.
+    pub(super) fn success(
+        &self,
+        id: Uuid,
+        offer: &Offer,
+        cost: &Cost,
+        done: Done,
+        receipt: Option<Value>,
+    ) -> Answer {
+        let mut body = Members::new();
+        let mut put = |name: &str, value: Value| {
+            body.insert(name.to_owned(), value);
+        };
+        put("success", true.into());
+        put("invocation_id", id.to_string().into());
+        put("product_id", offer.product_id.as_str().into());
+        put("capability_id", offer.capability_id.as_str().into());
+        put("result", done.result.into());
+        if receipt.is_none() {
+            put("settled", false.into());
+        }
+        put("receipt", receipt.into());
+        put("price_usd", usd(cost.amount()));
+        put("list_price_usd", usd(offer.price));
+        put("latency_ms", done.latency_ms.into());
+        if let Some(remaining) = done.remaining {
+            put("remaining_balance", usd(remaining));
+        }
+        if let Cost::Trial(trial) = cost {
+            put("sandbox", true.into());
+            put("max_trials", trial.max.into());
+        }
+        put("safety_checked", false.into());
+        put("protocol_version", PROTOCOL_VERSION.into());
+        Answer {
+            status: 200,
+            body: to_bytes(&body.into()),
+        }
+    }
+}
+
+/// The answer without one: nothing is charged.
+pub(super) fn failed(offer: &Offer, failure: &Failure) -> Answer {
+    let words = |text: &str| told(text, crate::limits::TOLD_BYTES_MAX);
+    let (reason, detail) = match failure {
+        Failure::Provider(error) => {
+            let reason = match error {
+                ProviderError::Unreachable(_) => "unreachable",
+                ProviderError::TimedOut => "timed_out",
+                ProviderError::Invalid(_) => "answer_invalid",
+                ProviderError::Refused(_) => "refused",
+            };
+            (reason, words(&error.to_string()))
+        }
+        Failure::Output(fault) => (
+            "output_invalid",
+            words(&format!("the result is not what the listing promises: {fault}")),
+        ),
+        Failure::Broken => ("unreachable", "the call of the provider broke off".to_owned()),
+    };
+    let refusal = MarketRefusal::new(
+        MarketCode::ProviderFailed,
+        format!("Nothing was charged: {detail}."),
+    )
+    .with("reason", reason)
+    .with("product_id", offer.product_id.as_str())
+    .with("capability_id", offer.capability_id.as_str());
+    Answer {
+        status: refusal.code.status(),
+        body: refusal.body().to_string().into(),
+    }
+}
+
+fn usd(amount: Usd) -> Value {
+    Value::usd(amount.micros())
+}
+
+fn to_bytes(value: &Value) -> Bytes {
+    // Writing it into memory cannot fail.
+    serde_json::to_vec(value).unwrap_or_default().into()
+}

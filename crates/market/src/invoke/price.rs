@@ -1,0 +1,171 @@
+//! What is called, and what it costs this caller (steps 8 to 10).
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::payer::Payer;
+use super::request::Request;
+use crate::market::Market;
+use crate::money::Usd;
+use crate::offer::{FreeTier, Offer};
+use crate::refusal::{MarketCode, MarketRefusal};
+use crate::store::{Charge, Trial};
+
+/// What a call costs its caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Cost {
+    /// Nothing: the capability is free, or this input is.
+    Nothing,
+    /// One of a visitor's free calls.
+    Trial(Trial),
+    /// The price.
+    Charge(Charge),
+}
+
+impl Cost {
+    pub(super) fn amount(&self) -> Usd {
+        match self {
+            Self::Charge(charge) => charge.amount,
+            Self::Nothing | Self::Trial(_) => Usd::ZERO,
+        }
+    }
+}
+
+impl Market {
+    /// The offer that is asked for.
+    pub(super) fn offer(&self, request: &Request) -> Result<Arc<Offer>, MarketRefusal> {
+        if !self.is_here(&request.source_hub) {
+            let detail =
+                "This hub calls its own capabilities only: `source_hub` is `local`. Call that hub itself.";
+            return Err(MarketRefusal::new(MarketCode::HubUnknown, detail));
+        }
+        let Request {
+            product_id,
+            capability_id,
+            ..
+        } = request;
+        let offer = self.seams.offers.find(product_id, capability_id).ok_or_else(|| {
+            let detail = "There is no such capability here: search for what there is.";
+            MarketRefusal::new(MarketCode::CapabilityUnknown, detail)
+        })?;
+        if offer.is_invocable() {
+            Ok(offer)
+        } else {
+            let detail = "This capability is listed, and cannot be invoked here.";
+            Err(MarketRefusal::new(MarketCode::NotInvocable, detail))
+        }
+    }
+
+    fn is_here(&self, source_hub: &str) -> bool {
+        let config = &self.config;
+        source_hub == "local"
+            || source_hub == config.domain
+            || source_hub.trim_end_matches('/') == config.base_url
+    }
+
+    /// What the call costs, if it can be had at all.
+    pub(super) fn cost(&self, offer: &Offer, request: &Request, payer: Payer) -> Result<Cost, MarketRefusal> {
+        let price = offer.price;
+        if price == Usd::ZERO {
+            return Ok(Cost::Nothing);
+        }
+        let tier = offer.free_tier.as_ref();
+        if !matches!(payer, Payer::Purse(_)) && tier.is_some_and(|tier| tier.takes(&request.input)) {
+            return Ok(Cost::Nothing);
+        }
+        if let Payer::Visitor(visitor) = payer {
+            let max = self.config.trials_per_visitor;
+            return Ok(Cost::Trial(Trial { visitor, max }));
+        }
+        if let Some(most) = request.max_price.filter(|most| *most < price) {
+            let detail = "The capability costs more than `max_price_usd`; search again.";
+            return Err(MarketRefusal::new(MarketCode::PriceLimitExceeded, detail)
+                .with("maximum_price_usd", most.to_f64())
+                .with("current_price_usd", price.to_f64()));
+        }
+        match payer {
+            Payer::Purse(purse) => Ok(Cost::Charge(Charge { purse, amount: price })),
+            Payer::Visitor(_) | Payer::Nobody(_) => Err(self.unpaid(price, tier, &request.input)),
+        }
+    }
+
+    fn unpaid(&self, price: Usd, tier: Option<&FreeTier>, input: &Value) -> MarketRefusal {
+        let Some(tier) = tier else {
+            let detail = format!(
+                "The capability costs {price} USD: send X-API-Key of an account, or X-Payment-Channel with its secret."
+            );
+            return self.payment(MarketCode::PaymentRequired, detail, price);
+        };
+        let detail = format!(
+            "For nothing `{}` is a number of {} at most; more costs {price} USD.",
+            tier.field, tier.max
+        );
+        let mut told = json!({ "field": tier.field, "max": number(tier.max) });
+        if let (Some(requested), Some(members)) = (tier.of(input), told.as_object_mut()) {
+            members.insert("requested".to_owned(), number(requested));
+        }
+        self.payment(MarketCode::PaymentRequired, detail, price)
+            .with("ok", false)
+            .with("free_tier", told)
+    }
+
+    /// A refusal for which money is needed, with the ways in which it is taken.
+    pub(super) fn payment(
+        &self,
+        code: MarketCode,
+        detail: impl Into<std::borrow::Cow<'static, str>>,
+        price: Usd,
+    ) -> MarketRefusal {
+        MarketRefusal::new(code, detail)
+            .with("needed", price.to_f64())
+            .with("price_usd", price.to_f64())
+            .with("payment_ways", self.payment_ways())
+    }
+
+    /// The ways in which this hub is paid, as refusals name them.
+    pub fn payment_ways(&self) -> Value {
+        let base = &self.config.base_url;
+        json!([
+            {
+                "rail": "credits",
+                "header": "X-API-Key",
+                "signup": format!("{base}/ai-market/v2/accounts"),
+                "open_signup": self.config.open_signup,
+            },
+            {
+                "rail": "channel",
+                "header": "X-Payment-Channel",
+                "secret_header": "X-Payment-Channel-Secret",
+                "open": format!("{base}/ai-market/v2/channel/open"),
+            },
+        ])
+    }
+}
+
+impl FreeTier {
+    /// The number of the input that it is about.
+    fn of(&self, input: &Value) -> Option<f64> {
+        self.field
+            .split('.')
+            .try_fold(input, |value, name| value.get(name))?
+            .as_f64()
+    }
+
+    fn takes(&self, input: &Value) -> bool {
+        self.of(input).is_some_and(|number| number <= self.max)
+    }
+}
+
+/// A whole number as an integer, as a listing has it.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "only where it is whole and a double holds it exactly"
+)]
+fn number(number: f64) -> Value {
+    if number.fract() == 0.0 && number.abs() < 9_007_199_254_740_992.0 {
+        Value::from(number as i64)
+    } else {
+        Value::from(number)
+    }
+}

@@ -1,0 +1,308 @@
+//! What happens to money and work: begin, call, end (steps 12 and 13).
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use uuid::Uuid;
+
+use super::Invoked;
+use super::answer::{Done, Failure, failed};
+use super::input;
+use super::price::Cost;
+use crate::limits::{INVOKE_MARGIN, RESULT_BYTES_MAX, STORE_PAUSES};
+use crate::market::{Market, Seams};
+use crate::money::Usd;
+use crate::offer::Offer;
+use crate::provider::{ProviderCall, ProviderError};
+use crate::refusal::{MarketCode, MarketError, MarketRefusal};
+use crate::schema::Checked;
+use crate::store::{
+    Answer, Begin, Begun, Finish, Finished, Idempotency, Invocation, InvocationStatus, Outcome, Purse,
+    StoreError, Unpayable,
+};
+
+/// A call about which everything is known that can be known before it is made.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) id: Uuid,
+    pub(super) offer: Arc<Offer>,
+    pub(super) cost: Cost,
+    pub(super) input: serde_json::Value,
+    pub(super) idempotency: Option<Idempotency>,
+}
+
+impl Plan {
+    fn begin(&self, market: &Market, timeout: Duration) -> Begin {
+        let (charge, trial) = match &self.cost {
+            Cost::Nothing => (None, None),
+            Cost::Trial(trial) => (None, Some(trial.clone())),
+            Cost::Charge(charge) => (Some(charge.clone()), None),
+        };
+        Begin {
+            id: self.id,
+            idempotency: self.idempotency.clone(),
+            agent: self.offer.agent.clone(),
+            product_id: self.offer.product_id.clone(),
+            capability_id: self.offer.capability_id.clone(),
+            charge,
+            trial,
+            holder: market.config.holder,
+            deadline: market.seams.clock.now() + timeout + INVOKE_MARGIN,
+        }
+    }
+}
+
+impl Market {
+    /// Makes the call. It runs on by itself: whoever asked may go away.
+    pub(super) async fn make(self: &Arc<Self>, plan: Plan) -> Result<Invoked, MarketError> {
+        let busy = |_full| {
+            MarketRefusal::new(
+                MarketCode::Unavailable,
+                "Too many calls are under way. Try again.",
+            )
+            .retry_after(1)
+        };
+        let slot = Arc::clone(&self.slots).try_acquire_owned().map_err(busy)?;
+        let market = Arc::clone(self);
+        let work = self.tasks.spawn(async move {
+            let made = market.carry_out(plan).await;
+            drop(slot);
+            made
+        });
+        // It does not panic (see `work`), and nobody aborts it: then the process is ending, and its hold goes back later.
+        work.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "an invocation broke off");
+            Err(MarketRefusal::new(MarketCode::Unavailable, "The hub is stopping. Try again.").into())
+        })
+    }
+
+    async fn carry_out(&self, plan: Plan) -> Result<Invoked, MarketError> {
+        let timeout = plan.offer.timeout.unwrap_or(self.config.provider_timeout);
+        match self.begin(plan.begin(self, timeout)).await? {
+            Begun::Started => {}
+            Begun::Unpayable(why) => return Err(self.unpayable(&plan, why).into()),
+            repeated => return repetition(repeated),
+        }
+        // From here on every way out ends what was begun, also a panic of a provider's client.
+        let work = AssertUnwindSafe(self.work(&plan, timeout)).catch_unwind().await;
+        let done = work.unwrap_or_else(|_panic| {
+            tracing::error!(invocation = %plan.id, "the call of a provider panicked");
+            Err(Failure::Broken)
+        });
+        Ok(match done {
+            Ok(done) => self.settle(&plan, done).await,
+            Err(failure) => self.release(&plan, &failure).await,
+        })
+    }
+
+    /// Begins, and again where the answer of the store was lost: the same id holds once.
+    async fn begin(&self, begin: Begin) -> Result<Begun, StoreError> {
+        let Seams { store, clock, .. } = &self.seams;
+        for pause in STORE_PAUSES {
+            match store.begin(begin.clone(), clock.now()).await {
+                Err(StoreError::Unavailable(_)) => tokio::time::sleep(pause).await,
+                begun => return begun,
+            }
+        }
+        store.begin(begin, clock.now()).await
+    }
+
+    /// Calls the provider, and looks at what it answers.
+    async fn work(&self, plan: &Plan, timeout: Duration) -> Result<Done, Failure> {
+        let Seams { providers, clock, .. } = &self.seams;
+        let call = ProviderCall {
+            id: plan.id,
+            input: plan.input.clone(),
+            timeout,
+        };
+        let started = clock.now();
+        let result = tokio::time::timeout(timeout, providers.call(&plan.offer, call))
+            .await
+            .unwrap_or(Err(ProviderError::TimedOut))
+            .map_err(Failure::Provider)?;
+        let latency_ms = u64::try_from(clock.now().millis_since(started)).unwrap_or(0);
+        let bytes = result.to_string().len();
+        if bytes > RESULT_BYTES_MAX {
+            return Err(Failure::Provider(ProviderError::Invalid(format!(
+                "it has {bytes} bytes"
+            ))));
+        }
+        if let Some(schema) = &plan.offer.output_schema {
+            match input::checked(schema, &result, bytes).await {
+                Checked::Fits => {}
+                Checked::Faulty(faults) => {
+                    let fault = faults.into_iter().next();
+                    let words = fault.map(|fault| format!("{} {}", fault.path, fault.message));
+                    return Err(Failure::Output(words.unwrap_or_default()));
+                }
+                Checked::TooLarge => return Err(Failure::Output("it is too large to be checked".to_owned())),
+                Checked::NoSchema => return Err(Failure::Output("its schema is none".to_owned())),
+            }
+        }
+        let remaining = self.remaining(&plan.cost).await;
+        Ok(Done {
+            result,
+            latency_ms,
+            remaining,
+        })
+    }
+
+    /// What is left in the purse; the price is held already. Left out where it cannot be said.
+    async fn remaining(&self, cost: &Cost) -> Option<Usd> {
+        let Cost::Charge(charge) = cost else {
+            return None;
+        };
+        let store = &self.seams.store;
+        match &charge.purse {
+            Purse::Account { account, .. } => Some(store.account(account).await.ok()??.balance),
+            Purse::Channel(channel) => Some(store.channel(channel).await.ok()??.balance()),
+        }
+    }
+
+    /// Pays, keeps the receipt and the answer. Where that cannot be written the caller has its result all the same.
+    async fn settle(&self, plan: &Plan, done: Done) -> Invoked {
+        let Plan { id, offer, cost, .. } = plan;
+        let (kept, signed) = match self.receipt(offer, cost, &done) {
+            Ok(receipt) => receipt,
+            Err(refusal) => {
+                tracing::error!(invocation = %id, %refusal, "a receipt cannot be signed");
+                return self.release(plan, &Failure::Broken).await;
+            }
+        };
+        let amount = cost.amount();
+        let outcome = Outcome::Captured {
+            amount,
+            fee: amount.basis_points(self.config.fee_bps),
+        };
+        let unsettled = Done {
+            result: done.result.clone(),
+            ..done
+        };
+        let answer = self.success(*id, offer, cost, done, Some(signed));
+        let finish = Finish {
+            outcome,
+            answer: answer.clone(),
+            receipt: Some(kept),
+        };
+        if self.finish(*id, finish).await {
+            return answer.into();
+        }
+        let unsettled = Done {
+            remaining: None,
+            ..unsettled
+        };
+        self.success(*id, offer, cost, unsettled, None).into()
+    }
+
+    /// Gives back what is held.
+    async fn release(&self, plan: &Plan, failure: &Failure) -> Invoked {
+        tracing::debug!(invocation = %plan.id, ?failure, "an invocation has no result");
+        let answer = failed(&plan.offer, failure);
+        let finish = Finish {
+            outcome: Outcome::Released,
+            answer: answer.clone(),
+            receipt: None,
+        };
+        // Where it cannot be written, what is held goes back when its time is over.
+        self.finish(plan.id, finish).await;
+        answer.into()
+    }
+
+    /// Ends an invocation. `false`: it is not known to have ended like this.
+    async fn finish(&self, id: Uuid, finish: Finish) -> bool {
+        let Seams { store, clock, .. } = &self.seams;
+        let mut pauses = STORE_PAUSES.into_iter();
+        let mut is_first = true;
+        loop {
+            match store.finish(id, finish.clone(), clock.now()).await {
+                Ok(Finished::Done) => return true,
+                // An attempt before may have done it, and its answer was lost.
+                Ok(Finished::NotStarted) => return !is_first && self.has_finished(id).await,
+                Err(error) => {
+                    tracing::warn!(invocation = %id, %error, "the end of an invocation cannot be written");
+                    is_first = false;
+                }
+            }
+            let Some(pause) = pauses.next() else {
+                return false;
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    async fn has_finished(&self, id: Uuid) -> bool {
+        let found = self.seams.store.invocation(id).await;
+        matches!(
+            found,
+            Ok(Some(Invocation {
+                status: InvocationStatus::Finished,
+                ..
+            }))
+        )
+    }
+
+    fn unpayable(&self, plan: &Plan, why: Unpayable) -> MarketRefusal {
+        let price = plan.offer.price;
+        let failed = |detail: String| self.payment(MarketCode::PaymentFailed, detail, price);
+        match why {
+            Unpayable::Insufficient(balance) => {
+                failed(format!("The call costs {price} USD, and {balance} USD are left."))
+                    .with("balance", balance.to_f64())
+            }
+            Unpayable::OverBudget(left) => failed(format!(
+                "The call costs {price} USD, and the budget leaves {left} USD."
+            ))
+            .with("budget_left", left.to_f64()),
+            Unpayable::NoPurse => failed("The purse has ended, or was closed.".to_owned()),
+            Unpayable::TrialsUsed(used) => {
+                let detail = format!("Your {used} free calls are used; the call costs {price} USD.");
+                let sandbox = serde_json::json!({
+                    "max_trials": self.config.trials_per_visitor,
+                    "used": used,
+                    "remaining": 0,
+                });
+                self.payment(MarketCode::TrialsUsed, detail, price)
+                    .with("sandbox", sandbox)
+            }
+        }
+    }
+}
+
+/// What a call is answered that was made before.
+pub(super) fn repetition(begun: Begun) -> Result<Invoked, MarketError> {
+    let refuse = |code, detail: &'static str| MarketRefusal::new(code, detail);
+    match begun {
+        Begun::Again(Invocation {
+            answer: Some(answer), ..
+        }) => Ok(Invoked {
+            replayed: true,
+            ..answer.into()
+        }),
+        Begun::OtherBody => {
+            let detail = "This Idempotency-Key came with another request: take a new one for a new request.";
+            Err(refuse(MarketCode::IdempotencyConflict, detail).into())
+        }
+        Begun::Running => {
+            let detail = "The same request is under way. Ask again for its answer.";
+            Err(refuse(MarketCode::IdempotencyInProgress, detail)
+                .retry_after(1)
+                .into())
+        }
+        // A store that says this of a repetition does not keep its contract.
+        Begun::Again(_) | Begun::Started | Begun::Unpayable(_) => {
+            Err(StoreError::Corrupt("a repetition has no answer".into()).into())
+        }
+    }
+}
+
+impl From<Answer> for Invoked {
+    fn from(answer: Answer) -> Self {
+        Self {
+            status: answer.status,
+            body: answer.body,
+            replayed: false,
+        }
+    }
+}
