@@ -14,6 +14,8 @@ mod identity;
 #[cfg(test)]
 mod keys;
 #[cfg(test)]
+mod market;
+#[cfg(test)]
 mod names;
 #[cfg(test)]
 mod sealing;
