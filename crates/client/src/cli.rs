@@ -59,6 +59,16 @@ pub(crate) enum Command {
     Search(commands::search::Args),
     /// Offer something: publish, import, delete, look at listings
     Listing(commands::listing::Args),
+    /// Call a capability, and pay for it
+    Invoke(commands::invoke::Args),
+    /// Money set aside for calls, with a secret that spends it
+    Channel(commands::channel::Args),
+    /// Our account at the hub, and its keys
+    Account(commands::account::Args),
+    /// What was paid and signed: show it, check it
+    Receipt(commands::receipt::Args),
+    /// Answer calls of what we sell by running a command
+    Serve(commands::serve::Args),
     /// Receive messages as they come
     Listen(commands::listen::Args),
     /// Fetch the messages that wait

@@ -8,6 +8,7 @@ mod ingest;
 mod listings;
 mod lookup;
 mod mailbox;
+mod market;
 mod moving;
 mod receipts;
 mod register;
@@ -17,10 +18,11 @@ mod status;
 mod token;
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use aip_protocol::clock::Clock;
+use aip_protocol::market::origin::OriginKeys;
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 use tokio::sync::OnceCell;
@@ -68,6 +70,8 @@ struct Inner {
     receipts: Arc<Receipts>,
     answers_receipts: bool,
     tokens: token::Tokens,
+    /// Keys that markets sign receipts with.
+    market_keys: Mutex<OriginKeys>,
     /// One change of the identity at a time.
     changing: tokio::sync::Mutex<()>,
     clock: Arc<dyn Clock>,

@@ -1,19 +1,24 @@
 //! The commands, one per file: arguments, what is done, what is printed.
 
+pub(crate) mod account;
+pub(crate) mod channel;
 pub(crate) mod deactivate;
 pub(crate) mod dead;
 pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod inbox;
+pub(crate) mod invoke;
 pub(crate) mod listen;
 pub(crate) mod listing;
 pub(crate) mod r#move;
+pub(crate) mod receipt;
 pub(crate) mod receipts;
 pub(crate) mod register;
 pub(crate) mod resolve;
 pub(crate) mod rotate;
 pub(crate) mod search;
 pub(crate) mod send;
+pub(crate) mod serve;
 mod show;
 pub(crate) mod status;
 mod table;
@@ -42,6 +47,11 @@ async fn carry_out(context: &Context, command: Command) -> Outcome {
         Command::Send(args) => send::run(context, args).await,
         Command::Search(args) => search::run(context, args).await,
         Command::Listing(args) => listing::run(context, args).await,
+        Command::Invoke(args) => invoke::run(context, args).await,
+        Command::Channel(args) => channel::run(context, args).await,
+        Command::Account(args) => account::run(context, args).await,
+        Command::Receipt(args) => receipt::run(context, args).await,
+        Command::Serve(args) => serve::run(context, args).await,
         Command::Listen(args) => listen::run(context, args).await,
         Command::Inbox(args) => inbox::run(context, args).await,
         Command::Status(args) => status::run(context, args).await,

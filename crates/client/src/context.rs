@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use aip_client::market::Purses;
 use aip_client::protocol::name::Did;
 use aip_client::{Client, ClientBuilder, KeyFile, inbox::FileInbox};
 use zeroize::Zeroizing;
@@ -111,6 +112,12 @@ impl Context {
             Some(file) => builder.key_file(file)?,
             None => builder.state_folder(KeyFile::at(self.key_path()?).state_folder()),
         })
+    }
+
+    /// What we pay from at the hub of this client, kept beside the key file.
+    pub(crate) fn purses(&self, client: &Client) -> Result<Purses, Failure> {
+        let folder = KeyFile::at(self.key_path()?).state_folder();
+        Ok(Purses::at(folder, client.hub_url()))
     }
 
     /// Who we are, where a key file says it in the clear.

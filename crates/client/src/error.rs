@@ -45,6 +45,18 @@ pub enum Error {
         #[source]
         last: Box<Error>,
     },
+    /// A call of a capability has no answer within its time: it may have been carried out and paid. The same call under the
+    /// same key tells, and is carried out and paid once.
+    #[error(
+        "no answer within the time, the call may have been paid; ask again with the idempotency key {key}"
+    )]
+    CallUnknown {
+        /// What makes the call one.
+        key: String,
+        /// What the last attempt ended with.
+        #[source]
+        last: Box<Error>,
+    },
     /// A request was sent and has no answer yet. One that comes later lies in the mailbox.
     #[error("{} has not answered within the time; the request is message {id}", .to.handle())]
     NoAnswer {
@@ -124,7 +136,7 @@ impl Error {
     pub fn problem(&self) -> Option<&Problem> {
         match self {
             Self::Refused(problem) => Some(problem),
-            Self::OutcomeUnknown { last, .. } => last.problem(),
+            Self::OutcomeUnknown { last, .. } | Self::CallUnknown { last, .. } => last.problem(),
             _ => None,
         }
     }
@@ -247,6 +259,27 @@ impl Problem {
             .map_or(0, |status| u16::try_from(status).unwrap_or(0));
         problem.members = members;
         Some(problem)
+    }
+
+    /// The same for a refusal in the form of AIMarket, whose code is called `error`; without one its `detail` is kept.
+    pub(crate) fn from_market(mut members: Map<String, Value>, code: String) -> Option<Self> {
+        let is_market = members.contains_key("error") || members.contains_key("detail");
+        let code = match members.remove("error") {
+            Some(Value::String(code)) => code,
+            _ => code,
+        };
+        let detail = match members.remove("detail") {
+            Some(Value::String(detail)) => detail,
+            Some(list) => list.to_string(),
+            None => String::new(),
+        };
+        members.remove("success");
+        members.remove("protocol_version");
+        let problem = Self {
+            members,
+            ..Self::new(code, detail)
+        };
+        is_market.then_some(problem)
     }
 
     /// The code as this version of the protocol knows it; `None` for one that came later.

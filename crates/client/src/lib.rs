@@ -15,10 +15,12 @@ mod keys;
 pub mod limits;
 mod listen;
 mod listing;
+pub mod market;
 mod message;
 mod opening;
 mod receipts;
 pub mod search;
+mod serve;
 mod session;
 mod tls;
 mod transport;
@@ -42,6 +44,7 @@ pub use message::{
     Body, Content, Draft, Incoming, KIND_BOUNCE, KIND_DEFAULT, KIND_RECEIPT, SealedEnvelope, parse_agent,
 };
 pub use receipts::{Receipt, ReceiptState};
+pub use serve::{KIND_INVOKE, KIND_INVOKED, Served, ServedCall};
 pub use wire::{HistorySummary, HubInfo, MessageStatus, ResolveAnswer, Sent, SentStatus};
 
 /// The protocol crate, for the types that appear in signatures here.

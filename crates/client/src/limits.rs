@@ -182,3 +182,18 @@ pub const ANSWER_POLL: Duration = Duration::from_secs(10);
 pub const ANSWER_WAIT: Duration = Duration::from_secs(30);
 /// Messages of one conversation that one poll brings.
 pub const THREAD_MESSAGES_MAX: u32 = 20;
+
+/// How long a call of a capability may take, where nothing else is said: what a provider gets at most, and the hub's part.
+pub const INVOKE_TIMEOUT: Duration = Duration::from_secs(345);
+/// Bytes of the key of an account, or of a channel's id or secret.
+pub const PURSE_SECRET_BYTES_MAX: usize = 256;
+/// Bytes of a file that holds them.
+pub const PURSE_FILE_BYTES_MAX: u64 = 64 * 1024;
+/// Channels that are written down.
+pub const CHANNELS_KEPT_MAX: usize = 64;
+/// Bytes of a receipt, as it is sent to be checked.
+pub const RECEIPT_JSON_BYTES_MAX: usize = 128 * 1024;
+/// Calls that a provider works on at once.
+pub const CALLS_AT_ONCE: usize = 8;
+/// How long a call may take that does not say until when somebody waits for it.
+pub const CALL_TIMEOUT: Duration = Duration::from_mins(1);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::{Method, StatusCode, Url};
 use rustls::ClientConfig;
 use serde::de::DeserializeOwned;
@@ -94,6 +94,7 @@ impl Request {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) doing: &'static str,
+    pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
@@ -162,9 +163,10 @@ impl Transport {
         let status = response.status();
         let retry_after = retry_after_secs(&response);
         let elsewhere = elsewhere(&response);
+        let headers = response.headers().clone();
         let body = read_bounded(doing, response).await?;
         if status.is_success() {
-            return Ok(Answer { doing, body });
+            return Ok(Answer { doing, headers, body });
         }
         let mut problem = problem(status, retry_after, &body);
         if let Some(url) = elsewhere.filter(|_| !problem.is_of_hub()) {
@@ -222,9 +224,11 @@ fn elsewhere(response: &reqwest::Response) -> Option<String> {
 
 /// A problem document, or what stands in for one where something before the hub answered.
 fn problem(status: StatusCode, retry_after_secs: Option<u64>, body: &[u8]) -> Problem {
-    let members: Option<Map<String, Value>> = serde_json::from_slice(body).ok();
-    let mut problem = members.and_then(Problem::from_members).unwrap_or_else(|| {
-        let code = format!("http_{}", status.as_u16());
+    let members: Map<String, Value> = serde_json::from_slice(body).unwrap_or_default();
+    let code = format!("http_{}", status.as_u16());
+    let problem =
+        Problem::from_members(members.clone()).or_else(|| Problem::from_market(members, code.clone()));
+    let mut problem = problem.unwrap_or_else(|| {
         Problem::new(
             code,
             "the answer carries no problem document; is this URL that of a hub?",

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use aip_client::market::{Amount, NoAmount};
 use aip_client::parse_agent;
 use aip_client::protocol::error::ErrorCode;
 use aip_client::protocol::listing::ListingKind;
@@ -80,6 +81,11 @@ pub(crate) fn currency(text: &str) -> Result<String, String> {
     let is_code = text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_alphabetic());
     let code = is_code.then(|| text.to_ascii_uppercase());
     code.ok_or_else(|| "write three letters, such as EUR".to_owned())
+}
+
+/// Reads an amount of US dollars, such as `0.25`.
+pub(crate) fn amount(text: &str) -> Result<Amount, String> {
+    text.parse().map_err(|why: NoAmount| why.to_string())
 }
 
 /// Reads what separates the columns of a table.

@@ -1,7 +1,7 @@
 //! How a client is put together. The defaults are the machine's clock, chance and roots of trust.
 
 use std::path::PathBuf;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use aip_protocol::clock::Clock;
@@ -137,6 +137,7 @@ impl ClientBuilder {
             answers_receipts: self.answers_receipts,
             identities: Identities::new(folder.map(|folder| folder.join("pins"))),
             tokens: Tokens::default(),
+            market_keys: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
             clock: self.clock,
             entropy: self.entropy,

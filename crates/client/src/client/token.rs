@@ -11,7 +11,7 @@ use serde_json::json;
 use zeroize::Zeroizing;
 
 use super::Client;
-use crate::error::Result;
+use crate::error::{Error, Problem, Result};
 use crate::limits::{LOGIN_ATTEMPTS_MAX, TOKEN_LIFE_MAX, TOKEN_LIFE_MIN, TOKEN_RENEW_PERCENT};
 use crate::transport::{Answer, Request};
 use crate::wire::{ChallengeAnswer, TokenAnswer};
@@ -94,7 +94,7 @@ impl Client {
     pub(crate) async fn call_with_token(&self, request: impl Fn() -> Request) -> Result<Answer> {
         let token = self.token().await?;
         match self.call_with(&token, request()).await {
-            Err(error) if error.is_code(ErrorCode::TokenInvalid) => {
+            Err(error) if is_token_refused(&error) => {
                 self.drop_token(&token).await;
                 let token = self.token().await?;
                 self.call_with(&token, request()).await
@@ -107,6 +107,12 @@ impl Client {
         request.token = Some(Zeroizing::new(token.to_owned()));
         self.0.transport.call(request).await
     }
+}
+
+/// The market of a hub has a word of its own for it.
+fn is_token_refused(error: &Error) -> bool {
+    let is_markets = |problem: &Problem| problem.code == "invalid_token";
+    error.is_code(ErrorCode::TokenInvalid) || error.problem().is_some_and(is_markets)
 }
 
 /// The hub's clock and ours may differ, so the life that is computed from both is only believed within bounds; a token

@@ -1,7 +1,7 @@
 //! `aip listen`: receives messages as they come, prints them or runs a command for each.
 
-mod exec;
-mod stop;
+pub(super) mod exec;
+pub(super) mod stop;
 
 use std::sync::Arc;
 

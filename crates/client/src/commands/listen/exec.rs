@@ -80,6 +80,14 @@ impl<'a> Handler<'a> {
     }
 }
 
+/// Looks for the program of a command line, as [`Handler::find`]; where it is not there, the command line is wrong.
+pub(in crate::commands) async fn find(command: &str) -> Result<(), Failure> {
+    match Handler::find(command).await {
+        Err(Failure::ProgramGone(why)) => Err(Failure::Usage(why)),
+        found => found.map(drop),
+    }
+}
+
 /// The first word, where sh would take it for a program as it stands: no quotes, no variables, no patterns.
 fn program_of(command: &str) -> Option<&str> {
     let command = command.trim_start();

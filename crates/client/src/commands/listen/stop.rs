@@ -4,18 +4,18 @@ use tokio::sync::watch;
 
 /// Turns true at the first signal.
 #[derive(Debug)]
-pub(super) struct Stopped(watch::Receiver<bool>);
+pub(in crate::commands) struct Stopped(watch::Receiver<bool>);
 
 impl Stopped {
     /// Waits for the signal. Safe to abandon and to ask again.
-    pub(super) async fn wait(&mut self) {
+    pub(in crate::commands) async fn wait(&mut self) {
         // The sender lives as long as the process.
         drop(self.0.wait_for(|stopped| *stopped).await);
     }
 }
 
 /// Listens for SIGINT and SIGTERM from here on. A second one ends the process at once.
-pub(super) fn on_signal() -> std::io::Result<Stopped> {
+pub(in crate::commands) fn on_signal() -> std::io::Result<Stopped> {
     let (sender, receiver) = watch::channel(false);
     let mut signals = Signals::new()?;
     tokio::spawn(async move {

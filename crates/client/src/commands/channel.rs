@@ -1,0 +1,176 @@
+//! `aip channel …`: payment channels.
+
+use aip_client::market::{Amount, ChannelKey, ChannelState, Purses};
+use aip_client::{Client, Error};
+use serde_json::{Value, json};
+
+use super::Outcome;
+use crate::cli::values;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::note;
+
+/// The secret of a channel lies in a file beside the key file; who has it spends what is in the channel. It is never shown to
+/// another hub. What is left of a channel goes back when it is closed, or when its time is over.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Open a channel with so many US dollars, from our account
+    Open {
+        /// How much, such as 1.00
+        #[arg(value_name = "USD", value_parser = values::amount)]
+        deposit: Amount,
+        /// With the hub's money for trying out, where it gives some
+        #[arg(long)]
+        demo: bool,
+    },
+    /// How channels stand: one, or all whose secrets are kept
+    Show {
+        /// The channel
+        id: Option<String>,
+    },
+    /// Put more into a channel, from where its first money came from
+    Topup {
+        /// How much, such as 1.00
+        #[arg(value_name = "USD", value_parser = values::amount)]
+        amount: Amount,
+        /// The channel; the only one if none is named
+        #[arg(long = "channel", value_name = "ID")]
+        id: Option<String>,
+    },
+    /// End a channel; what is left goes back
+    Close {
+        /// The channel; the only one if none is named
+        id: Option<String>,
+    },
+}
+
+pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
+    let client = context.client_without_keys(None)?;
+    let purses = context.purses(&client)?;
+    match args.action {
+        Action::Open { deposit, demo } => open(context, (&client, &purses), deposit, demo).await,
+        Action::Show { id } => show(context, (&client, &purses), id).await,
+        Action::Topup { amount, id } => top_up(context, (&client, &purses), amount, id).await,
+        Action::Close { id } => close(context, (&client, &purses), id).await,
+    }
+}
+
+async fn open(
+    context: &Context,
+    (client, purses): (&Client, &Purses),
+    deposit: Amount,
+    is_demo: bool,
+) -> Outcome {
+    purses.require_room()?;
+    let account = if is_demo { None } else { purses.account()? };
+    if account.is_none() && !is_demo {
+        return Err(Failure::Usage(
+            "no account is kept for this hub: make one with `aip account create`, or try --demo".to_owned(),
+        ));
+    }
+    let opened = client.open_channel(deposit, account.as_ref()).await?;
+    if let Err(error) = purses.keep_channel(&opened.key) {
+        // Nobody tells it again.
+        note(&format!(
+            "aip: the secret could not be kept; write it down: {}",
+            opened.key.reveal()
+        ));
+        return Err(error.into());
+    }
+    let path = purses.channel_path(opened.key.id());
+    let mut value = state_json(&opened.state)?;
+    if let Some(members) = value.as_object_mut() {
+        members.insert("secret_file".to_owned(), json!(path.display().to_string()));
+    }
+    let lines = format!("{}\nits secret is in {}", line(&opened.state), path.display());
+    Ok(context.output.show(&value, &lines)?)
+}
+
+async fn show(context: &Context, (client, purses): (&Client, &Purses), id: Option<String>) -> Outcome {
+    let channels = match id {
+        Some(id) => vec![kept(purses, Some(id))?],
+        None => purses.channels()?,
+    };
+    if channels.is_empty() {
+        note("no channel is kept for this hub");
+    }
+    for key in channels {
+        match client.channel(&key).await {
+            Ok(state) => context.output.show(&state_json(&state)?, &line(&state))?,
+            Err(error) if is_gone(&error) => note(&format!("{}: the hub does not know it", key.id())),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+async fn top_up(
+    context: &Context,
+    (client, purses): (&Client, &Purses),
+    amount: Amount,
+    id: Option<String>,
+) -> Outcome {
+    let key = kept(purses, id)?;
+    let account = purses.account()?;
+    let state = client.top_up(&key, amount, account.as_ref()).await?;
+    Ok(context.output.show(&state_json(&state)?, &line(&state))?)
+}
+
+async fn close(context: &Context, (client, purses): (&Client, &Purses), id: Option<String>) -> Outcome {
+    let key = kept(purses, id)?;
+    let settlement = client.close_channel(&key).await?;
+    purses.forget_channel(key.id())?;
+    let value = serde_json::to_value(&settlement).map_err(std::io::Error::from)?;
+    let (used, refund) = (settlement.used_usd, settlement.refund_usd);
+    let lines = format!(
+        "{} is closed: {used} USD were spent, {refund} USD go back",
+        settlement.channel_id
+    );
+    Ok(context.output.show(&value, &lines)?)
+}
+
+/// The channel of this id, or the only one, if its secret is kept.
+pub(super) fn kept(purses: &Purses, id: Option<String>) -> Result<ChannelKey, Failure> {
+    let Some(id) = id else {
+        let mut channels = purses.channels()?;
+        return match (channels.pop(), channels.len()) {
+            (Some(only), 0) => Ok(only),
+            (Some(_), _) => Err(Failure::Usage(
+                "several channels are kept: name one (see `aip channel show`)".to_owned(),
+            )),
+            (None, _) => Err(Failure::Usage(
+                "no channel is kept for this hub; open one with `aip channel open`".to_owned(),
+            )),
+        };
+    };
+    let none = || Failure::Usage(format!("no secret of a channel {id} is kept for this hub"));
+    purses.channel(&id)?.ok_or_else(none)
+}
+
+fn is_gone(error: &Error) -> bool {
+    error
+        .problem()
+        .is_some_and(|problem| problem.code == "channel_not_found")
+}
+
+fn state_json(state: &ChannelState) -> Result<Value, Failure> {
+    Ok(serde_json::to_value(state).map_err(std::io::Error::from)?)
+}
+
+fn line(state: &ChannelState) -> String {
+    let until = state.expires_at.as_ref().map(|at| format!(" until {at}"));
+    format!(
+        "{} is {}: {} USD of {} can be spent{}",
+        state.channel_id,
+        state.status,
+        state.balance_usd,
+        state.original_deposit_usd,
+        until.unwrap_or_default()
+    )
+}

@@ -1,0 +1,293 @@
+//! `aip invoke PRODUCT CAPABILITY [INPUT]`: calls a capability.
+
+use std::io::{IsTerminal as _, Read as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use aip_client::market::{Amount, Call, Invoked, Purse, Purses};
+use aip_client::protocol::market::{Check, Verdict};
+use aip_client::{Client, Error, Problem};
+use serde_json::{Map, Value, json};
+
+use super::{Outcome, receipt};
+use crate::cli::values;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::note;
+
+/// What an input may have at most, in bytes; the hub takes 64 KiB.
+const INPUT_BYTES_MAX: u64 = 256 * 1024;
+
+const EXAMPLES: &str = "\
+Examples:
+  aip search \"current weather\" --kind capability
+  aip invoke shop weather@v1 '{\"town\": \"Köln\"}'
+  aip invoke shop weather@v1 --file input.json --account --max-price 0.05
+  aip channel open 1.00 && aip invoke shop weather@v1 '{}' --channel --max-price 0.05
+
+The result goes to the standard output, what was paid and whether the hub's receipt for it is genuine to the standard error;
+with --json, all of it is one object. Without --account or --channel only what costs nothing is called. What is paid from needs
+--max-price: a hub that asks for more gets nothing.
+
+A call whose answer is lost is not lost: give the key that the error names with --idempotency-key, and the same call is answered
+and not paid twice.";
+
+/// Product and capability are named as in the results of `aip search --kind capability --json` and in the hub's manifest.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Whose capability
+    #[arg(value_name = "PRODUCT")]
+    product_id: String,
+    /// Which capability
+    #[arg(value_name = "CAPABILITY")]
+    capability_id: String,
+    /// The input, a JSON object; {} if there is none
+    #[arg(value_name = "INPUT")]
+    input: Option<String>,
+    /// Take the input from a file; - is the standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "input")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    pay: Pay,
+    /// What the call may cost at most, in US dollars
+    #[arg(long, value_name = "USD", value_parser = values::amount)]
+    max_price: Option<Amount>,
+    /// What makes two calls one: 8 to 128 printable characters; drawn if you give none
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+    /// How long the call may take
+    #[arg(long, value_name = "SPAN", value_parser = values::span, default_value = "345s")]
+    wait: Duration,
+}
+
+/// What is paid from.
+#[derive(Debug, clap::Args)]
+#[group(multiple = false)]
+struct Pay {
+    /// Pay from the account whose key is kept (see `aip account`)
+    #[arg(long, requires = "max_price")]
+    account: bool,
+    /// Pay from a channel whose secret is kept (see `aip channel`); without an ID, from the only one
+    #[arg(long, value_name = "ID", num_args = 0..=1, require_equals = true, default_missing_value = "", requires = "max_price")]
+    channel: Option<String>,
+    /// Use one of the free calls that the hub gives a visitor of this name
+    #[arg(long, value_name = "VISITOR")]
+    trial: Option<String>,
+}
+
+pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
+    let input = input_of(&args)?;
+    let client = client_of(context)?;
+    let purse = purse_of(&context.purses(&client)?, args.pay)?;
+    let mut call = Call::new(args.product_id, args.capability_id, input).timeout(args.wait);
+    if let Some(amount) = args.max_price {
+        call = call.price_max(amount);
+    }
+    if let Some(key) = args.idempotency_key {
+        call = call.idempotency_key(key);
+    }
+    let invoked = client.invoke(&call, &purse).await.map_err(explained)?;
+    let check = client.check_invoked(&call, &invoked).await?;
+    context.output.show(
+        &invoked_json(&invoked, check.as_ref()),
+        &format!("{:#}", invoked.result),
+    )?;
+    if !context.output.is_json() {
+        note(&paid(&invoked));
+        note(&attested(&invoked, check.as_ref()));
+    }
+    Ok(())
+}
+
+/// With the agent's keys where there are some; calling needs none.
+fn client_of(context: &Context) -> Result<Client, Failure> {
+    context.client_without_keys(None)
+}
+
+fn purse_of(purses: &Purses, pay: Pay) -> Result<Purse, Failure> {
+    if pay.account {
+        let key = purses.account()?;
+        let none = || {
+            Failure::Usage("no account is kept for this hub; make one with `aip account create`".to_owned())
+        };
+        return Ok(Purse::Account(key.ok_or_else(none)?));
+    }
+    Ok(match (pay.channel, pay.trial) {
+        (Some(id), _) => Purse::Channel(super::channel::kept(
+            purses,
+            Some(id).filter(|id| !id.is_empty()),
+        )?),
+        (None, Some(visitor)) => Purse::Trial(visitor),
+        (None, None) => Purse::Nothing,
+    })
+}
+
+fn input_of(args: &Args) -> Result<Map<String, Value>, Failure> {
+    let text = match (&args.input, &args.file) {
+        (Some(text), _) => text.clone().into_bytes(),
+        (None, Some(path)) => read(path)?,
+        (None, None) => return Ok(Map::new()),
+    };
+    let input: Result<Value, _> = serde_json::from_slice(&text);
+    match input {
+        Ok(Value::Object(input)) => Ok(input),
+        Ok(_) => Err(Failure::Usage(
+            "the input is a JSON object, such as '{\"town\": \"Köln\"}'".to_owned(),
+        )),
+        Err(error) => Err(Failure::Usage(format!("the input is not JSON: {error}"))),
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = if path == Path::new("-") {
+        if std::io::stdin().is_terminal() {
+            note("aip: the input is read from here, up to the end of the file");
+        }
+        std::io::stdin()
+            .lock()
+            .take(INPUT_BYTES_MAX)
+            .read_to_end(&mut bytes)
+    } else {
+        std::fs::File::open(path).and_then(|file| file.take(INPUT_BYTES_MAX).read_to_end(&mut bytes))
+    };
+    read.map_err(|error| Failure::Other(format!("{}: {error}", path.display())))?;
+    Ok(bytes)
+}
+
+fn invoked_json(invoked: &Invoked, check: Option<&Check>) -> Value {
+    let receipt: Value = invoked
+        .receipt
+        .as_ref()
+        .and_then(|receipt| serde_json::from_str(receipt.get()).ok())
+        .unwrap_or_default();
+    let mut value = json!({
+        "result": invoked.result,
+        "price_usd": invoked.price_usd,
+        "list_price_usd": invoked.list_price_usd,
+        "latency_ms": invoked.latency_ms,
+        "remaining_balance": invoked.remaining_balance,
+        "is_replayed": invoked.is_replayed,
+        "idempotency_key": invoked.idempotency_key,
+        "receipt": receipt,
+    });
+    if let (Some(members), Some(check)) = (value.as_object_mut(), check) {
+        members.insert("receipt_check".to_owned(), receipt::check_json(check));
+    }
+    value
+}
+
+fn paid(invoked: &Invoked) -> String {
+    let price = match invoked.price_usd {
+        Amount::ZERO => "nothing was paid".to_owned(),
+        price => format!("{price} USD were paid"),
+    };
+    let left = invoked
+        .remaining_balance
+        .map(|left| format!(", {left} USD are left"));
+    let again = if invoked.is_replayed {
+        " (this is the answer to the same call earlier)"
+    } else {
+        ""
+    };
+    format!("aip: {price}{}{again}", left.unwrap_or_default())
+}
+
+fn attested(invoked: &Invoked, check: Option<&Check>) -> String {
+    let receipt: Option<Value> = invoked
+        .receipt
+        .as_ref()
+        .and_then(|receipt| serde_json::from_str(receipt.get()).ok());
+    let nonce = receipt
+        .as_ref()
+        .and_then(|receipt| receipt.get("nonce"))
+        .and_then(Value::as_str);
+    let nonce = nonce.unwrap_or("without a number");
+    match check.map(|check| &check.verdict) {
+        None => "aip: the hub gave no receipt".to_owned(),
+        Some(Verdict::True) => format!("aip: receipt {nonce}, signed by the hub"),
+        Some(Verdict::False(reason)) => format!("aip: DO NOT TRUST receipt {nonce}: {reason}"),
+        Some(Verdict::NotChecked(reason)) => format!("aip: receipt {nonce} was not checked: {reason}"),
+    }
+}
+
+/// What to do about a refusal, where the market says it in terms of HTTP.
+fn explained(error: Error) -> Failure {
+    let Error::Refused(mut problem) = error else {
+        return error.into();
+    };
+    if let Some(hint) = hint(&problem) {
+        problem.detail = format!("{} ({hint})", problem.detail);
+    }
+    Error::Refused(problem).into()
+}
+
+fn hint(problem: &Problem) -> Option<String> {
+    let free_tier = problem.members.get("free_tier");
+    if let Some((field, max)) =
+        free_tier.and_then(|tier| Some((tier.get("field")?.as_str()?, tier.get("max")?)))
+    {
+        return Some(format!(
+            "lower {field} to {max}, or pay with --account or --channel"
+        ));
+    }
+    match problem.code.as_str() {
+        "payment_required" => {
+            let needed = problem.members.get("needed").and_then(Value::as_f64);
+            let needed = needed
+                .and_then(Amount::from_f64)
+                .map(|needed| format!(" --max-price {needed}"));
+            Some(format!(
+                "pay with --account or --channel and{}",
+                needed.unwrap_or_else(|| " --max-price".to_owned())
+            ))
+        }
+        "price_limit_exceeded" => {
+            let price = problem.members.get("current_price_usd").and_then(Value::as_f64);
+            price
+                .and_then(Amount::from_f64)
+                .map(|price| format!("it costs {price} USD"))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(code: &str, members: Value) -> Problem {
+        let mut problem = Problem::new(code, "No.");
+        problem.members = members.as_object().cloned().unwrap();
+        problem
+    }
+
+    #[test]
+    fn pitfall_39_a_free_tier_is_about_the_input_and_not_about_money() {
+        let tier = json!({"free_tier": {"field": "puzzle.T", "requested": 5, "max": 3}, "needed": 0.01});
+        let said = explained(Error::Refused(Box::new(problem("payment_required", tier)))).sentence();
+        assert!(said.contains("lower puzzle.T to 3"), "{said}");
+        for tier in [
+            json!({"free_tier": "T"}),
+            json!({"free_tier": {"field": 7, "max": 3}}),
+            json!({"free_tier": {}}),
+        ] {
+            let said = explained(Error::Refused(Box::new(problem("payment_required", tier)))).sentence();
+            assert!(said.contains("pay with --account"), "{said}");
+        }
+    }
+
+    #[test]
+    fn what_it_costs_is_named_exactly() {
+        let needed = hint(&problem("payment_required", json!({"needed": 0.0101}))).unwrap();
+        assert!(needed.ends_with("--max-price 0.0101"), "{needed}");
+        let over = hint(&problem(
+            "price_limit_exceeded",
+            json!({"current_price_usd": 0.02}),
+        ))
+        .unwrap();
+        assert_eq!(over, "it costs 0.02 USD");
+        assert_eq!(hint(&problem("provider_failed", json!({}))), None);
+    }
+}
