@@ -4,7 +4,8 @@
 //! It sends ([`HubAgent::send`]): answers, and whatever else the hub has to say to an agent. What it sends goes through
 //! the same door as a local sender's envelope, and has an id that follows from a key of the caller's choice, so that
 //! what is said again is a duplicate. And it receives ([`run`]): its mail is admitted, deduplicated and stored like all
-//! mail, and read here. A message is settled only when its answer is stored.
+//! mail, and read here. A message is settled only when its answer is stored. And it asks ([`HubAgent::ask`]): a question
+//! goes out, and its answer is waited for.
 
 use std::fmt::{self, Debug};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,6 +22,7 @@ use aip_relay::relay::{Relay, SourceError};
 use async_trait::async_trait;
 use rand_core::CryptoRng;
 
+pub use self::ask::{AskError, Questions};
 pub use self::identity::{Established, IdentityError};
 pub use self::keys::AgentKeys;
 pub use self::outgoing::{Outcome, Outgoing, message_id};
@@ -28,6 +30,7 @@ pub use self::receive::run;
 pub use self::stats::{AgentStats, Fate};
 
 mod answer;
+mod ask;
 mod identity;
 mod keys;
 pub mod limits;
@@ -90,6 +93,7 @@ pub struct HubAgent {
     clock: Arc<dyn Clock>,
     rng: Mutex<Box<dyn CryptoRng + Send>>,
     requests: SenderRates,
+    questions: Questions,
     stats: AgentStats,
 }
 
@@ -98,7 +102,7 @@ impl HubAgent {
     ///
     /// # Errors
     /// A bug: its name is none.
-    pub fn new(domain: &Domain, seams: AgentSeams) -> Result<Self, aip_protocol::error::Refusal> {
+    pub fn new(domain: &Domain, mut seams: AgentSeams) -> Result<Self, aip_protocol::error::Refusal> {
         let handle = Handle {
             name: Name::parse(HUB_NAME)?,
             domain: domain.clone(),
@@ -111,6 +115,7 @@ impl HubAgent {
             relay: seams.relay,
             recipients: seams.recipients,
             requests: SenderRates::new(limits::REQUEST_RATE, seams.clock.clone()),
+            questions: Questions::new(seams.rng.next_u64()),
             clock: seams.clock,
             rng: Mutex::new(seams.rng),
             stats: AgentStats::default(),
@@ -149,5 +154,7 @@ impl Debug for HubAgent {
     }
 }
 
+#[cfg(test)]
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

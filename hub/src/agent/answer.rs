@@ -32,8 +32,11 @@ pub(super) async fn take(app: &App, item: &Item) -> Verdict {
     let Ok(envelope) = Envelope::parse(&item.wire) else {
         return Verdict::Dead(UNREADABLE);
     };
-    if envelope.from == *app.agent.did() || envelope.kind.ends_with(RESPONSE) || envelope.kind == RECEIPT {
+    if envelope.from == *app.agent.did() || envelope.kind == RECEIPT {
         return Verdict::Done(Fate::Ignored);
+    }
+    if envelope.kind.ends_with(RESPONSE) {
+        return app.agent.take_answer(&envelope, item.attempt, app.shares_stores());
     }
     let Some(stem) = envelope.kind.strip_suffix(REQUEST) else {
         return Verdict::Dead(ErrorCode::TypeUnsupported.as_str());

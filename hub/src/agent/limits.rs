@@ -44,3 +44,15 @@ pub const IDENTITY_ATTEMPTS_MAX: u32 = 4;
 
 /// Bytes of an envelope that are not the sealed body: the header with its longest members, the signature.
 pub const ENVELOPE_HEAD_BYTES: usize = 4 * 1024;
+
+/// Questions that one process waits with for their answers.
+pub const QUESTIONS_MAX: usize = 1_024;
+
+/// Answers that are read at once from the conversation of a process's own questions.
+pub const ANSWERS_AT_ONCE: usize = 16;
+
+/// The offer with which an answer to a question of another process is given up: that one is no more, or does not wait.
+pub const ELSEWHERE_OFFERS_MAX: u32 = 4;
+
+/// The pause before such an answer is offered again. The process that asked has long read it by then.
+pub const ELSEWHERE_PAUSE: Duration = Duration::from_secs(2);

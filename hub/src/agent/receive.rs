@@ -15,6 +15,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::answer::take;
+use super::ask;
 use super::limits::{IDENTITY_PAUSE, MESSAGES_AT_ONCE, SESSION_PAUSE};
 use super::stats::Fate;
 use super::{Established, IdentityError};
@@ -90,7 +91,10 @@ async fn attend(app: &App, closing: &CancellationToken) -> Result<(), Away> {
     };
     let (mut link, _ready) = app.inbox.join(app.agent.did().clone(), join).await?;
     let _session = app.agent.stats().begin_session();
-    read(app, &mut link, closing).await;
+    tokio::select! {
+        () = read(app, &mut link, closing) => {}
+        () = own_answers(app), if app.shares_stores() => {}
+    }
     // What was answered is acked, as far as there is time; the rest is offered again.
     timeout(Duration::from_secs(SETTLE_SECS), link.settle())
         .await
@@ -114,7 +118,8 @@ async fn read(app: &App, link: &mut Link, closing: &CancellationToken) {
                 Output::Refused { code, detail } => {
                     tracing::warn!(%code, "The hub's own agent misspoke: {detail}");
                 }
-                Output::Acked(_) | Output::Status(_) => {}
+                Output::Status(update) => app.agent.questions().hear(&update),
+                Output::Acked(_) => {}
                 Output::Close(CloseReason::GoingAway) => return,
                 Output::Close(reason) => {
                     tracing::debug!(?reason, "The session of the hub's own agent was ended");
@@ -122,6 +127,14 @@ async fn read(app: &App, link: &mut Link, closing: &CancellationToken) {
                 }
             },
         }
+    }
+}
+
+/// Reads answers to this process's own questions beside the session, for as long as that lasts.
+async fn own_answers(app: &App) {
+    loop {
+        ask::watch(app).await;
+        sleep(SESSION_PAUSE).await;
     }
 }
 

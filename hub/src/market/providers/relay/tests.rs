@@ -1,0 +1,255 @@
+//! The whole way in a hub in memory: the question in the provider's mailbox, its answer, and what is none.
+
+use std::time::Duration;
+
+use aip_market::offer::Way;
+use aip_protocol::clock::Clock as _;
+use aip_protocol::envelope::{Envelope, EnvelopeDraft, new_id};
+use aip_protocol::name::Handle;
+use aip_relay::inbox::Item;
+use aip_relay::session::SessionId;
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+
+use super::super::testing::{call, offer};
+use super::*;
+use crate::agent::limits::QUESTIONS_MAX;
+use crate::agent::testing::take;
+use crate::testing::{TestAgent, TestHub};
+
+/// Longer than any test takes, where an answer is expected.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// Where none is.
+const SHORT: Duration = Duration::from_millis(200);
+
+async fn hub_with_agent() -> TestHub {
+    let hub = TestHub::new();
+    hub.hub.app.agent.establish().await.unwrap();
+    hub
+}
+
+fn calling(
+    hub: &TestHub,
+    to: &TestAgent,
+    wait: Duration,
+) -> tokio::task::JoinHandle<Result<Value, ProviderError>> {
+    let providers = RelayProviders::new(hub.hub.app.agent.clone());
+    let offer = offer(to.did.as_str(), Way::Relay);
+    let call = call(json!({"town": "Köln", "seed": 0.5}), wait);
+    tokio::task::spawn_local(async move { providers.call(&offer, call).await })
+}
+
+/// The question as it lies in the provider's mailbox, once it is there.
+async fn question(hub: &TestHub, agent: &TestAgent) -> (Envelope, Value) {
+    let inbox = &hub.hub.app.inbox;
+    let mut reader = inbox
+        .reader(agent.did.clone(), None, SessionId::from_random(1))
+        .await
+        .unwrap()
+        .unwrap();
+    let item = loop {
+        if let Some(item) = reader.read(1).await.unwrap().items.pop() {
+            break item;
+        }
+        tokio::time::timeout(PATIENCE, reader.changed()).await.unwrap();
+    };
+    let envelope = Envelope::parse(&item.wire).unwrap();
+    let plaintext = envelope.open(&agent.opening).unwrap();
+    (envelope, plaintext.body)
+}
+
+/// What the hub's agent makes of an answer of `from` to `question`.
+async fn answered(
+    hub: &TestHub,
+    from: &TestAgent,
+    question: &Envelope,
+    kind: &str,
+    plaintext: &[u8],
+) -> String {
+    let app = &hub.hub.app;
+    let hub_agent = app.registry.resolve(app.agent.did()).await.unwrap().unwrap();
+    let key = hub_agent.identity.sealing_key().unwrap();
+    let mut rng = StdRng::seed_from_u64(plaintext.len() as u64);
+    let to = Handle::parse("hub#hub.example").unwrap().did();
+    let id = new_id(&mut rng);
+    let mut draft = EnvelopeDraft::new(id, from.did.clone(), to, kind, hub.clock.now());
+    draft.thread.clone_from(&question.thread);
+    draft.reply_to = Some(question.id.hyphenated().to_string());
+    let envelope = draft.seal(&from.signing, key, plaintext, &mut rng).unwrap();
+    let item = Item {
+        seq: 1,
+        attempt: 1,
+        accepted_at: envelope.created_at,
+        wire: envelope.to_wire().into(),
+    };
+    take(app, &item).await
+}
+
+fn answer(body: Value) -> Vec<u8> {
+    Plaintext::json(body).to_bytes()
+}
+
+const ID: &str = "00112233-4455-4677-8899-aabbccddeeff";
+
+async fn local<T>(work: impl Future<Output = T>) -> T {
+    tokio::task::LocalSet::new().run_until(work).await
+}
+
+#[actix_web::test]
+async fn a_provider_is_asked_by_message_and_its_answer_is_the_result() {
+    local(async {
+        let hub = hub_with_agent().await;
+        let shop = hub.registered("shop").await;
+        let calling = calling(&hub, &shop, PATIENCE);
+        let (envelope, body) = question(&hub, &shop).await;
+        assert_eq!(envelope.kind, REQUEST);
+        assert_eq!(envelope.from, *hub.hub.app.agent.did());
+        assert!(envelope.expires_at.is_some(), "late answers are not worth anything");
+        let expected = json!({
+            "id": ID, "product_id": "shop", "capability_id": "weather@v1", "input": {"town": "Köln", "seed": 0.5},
+        });
+        assert_eq!(body, expected);
+        let said = answer(json!({"id": ID, "ok": true, "result": {"sky": "blue", "t": 20.0}}));
+        assert_eq!(answered(&hub, &shop, &envelope, RESPONSE, &said).await, "answered");
+        assert_eq!(calling.await.unwrap().unwrap(), json!({"sky": "blue", "t": 20.0}));
+        // Once more: nobody waits.
+        assert_eq!(answered(&hub, &shop, &envelope, RESPONSE, &said).await, "ignored");
+        assert_eq!(hub.hub.app.agent.questions().waiting_count(), 0);
+    })
+    .await;
+}
+
+#[actix_web::test]
+async fn only_the_agent_that_was_asked_answers_and_only_with_an_answer() {
+    local(async {
+        let hub = hub_with_agent().await;
+        let (shop, thief) = (hub.registered("shop").await, hub.registered("thief").await);
+        let calling = calling(&hub, &shop, PATIENCE);
+        let (envelope, _) = question(&hub, &shop).await;
+        let said = answer(json!({"id": ID, "ok": true, "result": "forged"}));
+        assert_eq!(
+            answered(&hub, &thief, &envelope, RESPONSE, &said).await,
+            "ignored"
+        );
+        assert_eq!(
+            answered(&hub, &shop, &envelope, "aip.other.response", &said).await,
+            "ignored"
+        );
+        let mut other = envelope.clone();
+        other.id = new_id(&mut StdRng::seed_from_u64(99));
+        assert_eq!(answered(&hub, &shop, &other, RESPONSE, &said).await, "ignored");
+        let said = answer(json!({"id": ID, "ok": true, "result": "good"}));
+        answered(&hub, &shop, &envelope, RESPONSE, &said).await;
+        assert_eq!(calling.await.unwrap().unwrap(), json!("good"));
+    })
+    .await;
+}
+
+#[test]
+fn what_is_no_result_is_an_error_of_its_kind() {
+    let made_of = |body: Value| result(ID, &answer(body)).unwrap_err();
+    let invalid = |why: &str| ProviderError::Invalid(why.to_owned());
+    let refused = ProviderError::Refused("out of tea".to_owned());
+    assert_eq!(
+        made_of(json!({"id": ID, "ok": false, "error": "out of tea"})),
+        refused
+    );
+    assert_eq!(
+        made_of(json!({"id": "other", "ok": true, "result": 1})),
+        invalid("it is for another call")
+    );
+    assert_eq!(
+        made_of(json!({"ok": true, "result": 1})),
+        invalid("it is for another call")
+    );
+    assert_eq!(
+        made_of(json!({"id": ID, "ok": true})),
+        invalid("it has no result")
+    );
+    assert_eq!(
+        made_of(json!({"id": ID, "ok": 1, "result": 1})),
+        invalid("it does not say whether it is ok")
+    );
+    assert_eq!(made_of(json!([1])), invalid("it is no JSON object"));
+    assert_eq!(result(ID, b"\xff").unwrap_err(), invalid("it is no JSON"));
+    let text = Plaintext {
+        content_type: "text/plain".to_owned(),
+        body: json!("sunny"),
+        ask_receipt: false,
+    };
+    assert_eq!(
+        result(ID, &text.to_bytes()).unwrap_err(),
+        invalid("it is no JSON")
+    );
+    let long = answer(json!({"id": ID, "ok": true, "result": "x".repeat(RESULT_BYTES_MAX + FRAME_BYTES)}));
+    assert_eq!(result(ID, &long).unwrap_err(), invalid("it is too long"));
+    let deep = format!(
+        r#"{{"content_type":"application/json","body":{{"id":"{ID}","ok":true,"result":{}1{}}}}}"#,
+        "[".repeat(5_000),
+        "]".repeat(5_000)
+    );
+    assert_eq!(result(ID, deep.as_bytes()).unwrap_err(), invalid("it is no JSON"));
+}
+
+#[actix_web::test]
+async fn an_answer_after_its_time_is_dropped_and_a_dropped_call_gives_its_place_back() {
+    local(async {
+        let hub = hub_with_agent().await;
+        let shop = hub.registered("shop").await;
+        let late = calling(&hub, &shop, SHORT);
+        let (envelope, _) = question(&hub, &shop).await;
+        assert_eq!(late.await.unwrap(), Err(ProviderError::TimedOut));
+        let said = answer(json!({"id": ID, "ok": true, "result": 1}));
+        assert_eq!(answered(&hub, &shop, &envelope, RESPONSE, &said).await, "ignored");
+        let given_up = calling(&hub, &shop, PATIENCE);
+        while hub.hub.app.agent.questions().waiting_count() == 0 {
+            tokio::task::yield_now().await;
+        }
+        given_up.abort();
+        assert!(given_up.await.unwrap_err().is_cancelled());
+        assert_eq!(hub.hub.app.agent.questions().waiting_count(), 0);
+    })
+    .await;
+}
+
+#[actix_web::test]
+async fn a_provider_that_cannot_be_written_to_is_unreachable_at_once() {
+    local(async {
+        let hub = hub_with_agent().await;
+        let nobody = hub.agent("nobody");
+        let unknown = calling(&hub, &nobody, PATIENCE).await.unwrap();
+        assert_eq!(
+            unknown,
+            Err(ProviderError::Unreachable("recipient_unknown".to_owned()))
+        );
+        let providers = RelayProviders::new(hub.hub.app.agent.clone());
+        let elsewhere = offer("did:aip:other.example:shop", Way::Relay);
+        let refused = providers.call(&elsewhere, call(json!({}), PATIENCE)).await;
+        assert!(matches!(refused, Err(ProviderError::Unreachable(why)) if why.contains("another hub")));
+    })
+    .await;
+}
+
+#[actix_web::test]
+async fn so_many_questions_wait_and_no_more() {
+    local(async {
+        let hub = hub_with_agent().await;
+        let shop = hub.registered("shop").await;
+        let agent = hub.hub.app.agent.clone();
+        let mut waiting = Vec::new();
+        for _ in 0..QUESTIONS_MAX {
+            let (agent, to) = (agent.clone(), shop.did.clone());
+            waiting.push(tokio::task::spawn_local(async move {
+                let question = Outgoing::json(to, REQUEST, JSON, &json!({})).unwrap();
+                agent.ask(question, RESPONSE, PATIENCE).await
+            }));
+        }
+        while agent.questions().waiting_count() < QUESTIONS_MAX {
+            tokio::task::yield_now().await;
+        }
+        let refused = calling(&hub, &shop, PATIENCE).await.unwrap();
+        assert!(matches!(refused, Err(ProviderError::Unreachable(why)) if why.contains("wait")));
+        waiting.into_iter().for_each(|waiting| waiting.abort());
+    })
+    .await;
+}
