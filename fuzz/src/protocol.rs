@@ -6,7 +6,9 @@ use aip_protocol::http_signature::{SignedRequest, Target};
 use aip_protocol::identity::{EndpointPolicy, Identity, Operation};
 use aip_protocol::json::Json;
 use aip_protocol::limits::BATCH_ITEMS_MAX;
-use aip_protocol::multikey::{SealingKey, VerifyingKey};
+use aip_protocol::market::origin::Origin;
+use aip_protocol::market::{Number, Value, announce, document, manifest, receipt};
+use aip_protocol::multikey::{SealingKey, SigningKey, VerifyingKey};
 use aip_protocol::name::{Did, Domain, Handle, Name, parse_identifier};
 use aip_protocol::peer::Batch;
 use aip_protocol::signature::Signature;
@@ -18,6 +20,42 @@ pub fn json(data: &[u8]) {
         assert!(json.check().is_ok());
         let canonical = json.to_jcs();
         assert_eq!(Json::parse(&canonical), Ok(json));
+    }
+}
+
+/// JSON of AIMarket: its text is the same value, also through another serializer, and whatever is verified of it ends in one of
+/// three states, never in a proof without a key.
+pub fn market(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    if let Some(number) = Number::parse(text) {
+        assert_eq!(Number::parse(&number.to_string()), Some(number));
+    }
+    if let Ok(origin) = Origin::of(text, "https://hub.example") {
+        assert_eq!(Origin::of(origin.as_str(), "").as_ref(), Ok(&origin));
+    }
+    let Ok(value) = Value::parse(data) else {
+        return;
+    };
+    assert_eq!(Value::parse(&value.to_bytes()).as_ref(), Ok(&value));
+    assert_eq!(Value::from(serde_json::Value::from(value.clone())), value);
+    let key = SigningKey::from_seed([7; 32]);
+    for keys in [&[][..], std::slice::from_ref(key.public())] {
+        for check in [
+            receipt::verify(&value, keys, &receipt::Expected::default()),
+            manifest::verify(&value, keys),
+            document::verify(&value, keys),
+            announce::verify(&value, keys),
+        ] {
+            assert!(!check.verdict.is_true());
+        }
+    }
+    if let Some(members) = value.as_object()
+        && let Ok(signed) = receipt::sign(members.clone(), &key)
+    {
+        let check = receipt::verify(&signed, &[key.public().clone()], &receipt::Expected::default());
+        assert!(check.verdict.is_true() && receipt::is_evidence_covered(&check));
     }
 }
 

@@ -17,7 +17,7 @@ use serde_json::json;
 
 type Target = fn(&[u8]);
 
-const TARGETS: [Target; 11] = [
+const TARGETS: [Target; 12] = [
     targets::json,
     targets::envelope,
     targets::operation,
@@ -29,11 +29,15 @@ const TARGETS: [Target; 11] = [
     targets::push,
     targets::hub_document,
     targets::request_signature,
+    targets::market,
 ];
 
 /// Good input of each parser, to be broken.
-const SEEDS: [&str; 12] = [
+const SEEDS: [&str; 15] = [
     r#"{"a":[1,true,"é\ud83d\ude00"],"b":{"c":null},"n":-9007199254740991}"#,
+    r#"{"price_usd":1e-05,"success":true,"signature":{"algorithm":"ed25519","version":2,"value":"AAAA-_+/"}}"#,
+    "https://alice:s3cr3t@h.example:8080/family/?x=1#y",
+    "-1059438285926254.25e-3",
     "alice#aigentix.org",
     "alice%23localhost%3A8080",
     "did:aip:localhost%3A8080:alice",
@@ -59,7 +63,7 @@ fn load(file: &str) -> serde_json::Value {
 }
 
 /// What is good by each of these targets, from the shared vectors.
-fn good_objects() -> [(Target, Vec<u8>); 5] {
+fn good_objects() -> [(Target, Vec<u8>); 6] {
     let files = ["envelopes.json", "operations.json", "federation_items.json"];
     let [envelopes, operations, items] = files.map(load);
     let items = &items["vectors"][0]["input"]["items"];
@@ -71,6 +75,7 @@ fn good_objects() -> [(Target, Vec<u8>); 5] {
         .to_vec();
     let operation = serde_json::to_vec(&operations["vectors"][0]["input"]).unwrap();
     let document = load("discovery.json")["vectors"][0]["input"]["document"].to_string();
+    let receipt = load("../aimarket/vectors/receipt-v2-signed.json").to_string();
     let headers = load("http_signatures.json")["vectors"][0]["expected"]["headers"].clone();
     let [input, signature] = ["Signature-Input", "Signature"].map(|name| headers[name].as_str().unwrap());
     [
@@ -78,6 +83,7 @@ fn good_objects() -> [(Target, Vec<u8>); 5] {
         (targets::operation, operation),
         (targets::push, push.to_string().into_bytes()),
         (targets::hub_document, document.into_bytes()),
+        (targets::market, receipt.into_bytes()),
         (
             targets::request_signature,
             format!("{input}\n{signature}").into_bytes(),

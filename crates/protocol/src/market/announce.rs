@@ -39,7 +39,7 @@ impl AnnounceDraft<'_> {
                 signature::key_text(key.public()).into(),
             ),
         ]);
-        let text = canonical(&announcement).map_err(signature::unsignable)?;
+        let text = canonical(&announcement).map_err(|reason| signature::unsignable(&reason))?;
         announcement.insert(signature::MEMBER.to_owned(), signature::sign(key, &text, 1));
         Ok(announcement.into())
     }

@@ -49,7 +49,7 @@ impl ManifestDraft {
 /// # Errors
 /// `member_invalid` when a signed member is of another type than it should, or has a `|`.
 pub fn sign(mut manifest: Members, key: &SigningKey) -> Result<Value, Refusal> {
-    let text = canonical(&manifest).map_err(signature::unsignable)?;
+    let text = canonical(&manifest).map_err(|reason| signature::unsignable(&reason))?;
     manifest.insert(signature::MEMBER.to_owned(), signature::sign(key, &text, 1));
     Ok(manifest.into())
 }

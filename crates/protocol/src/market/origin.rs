@@ -98,9 +98,9 @@ pub struct OriginKeys {
 
 /// What is known of an origin's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Lookup {
+pub enum Lookup<'a> {
     /// It is this one.
-    Known(VerifyingKey),
+    Known(&'a VerifyingKey),
     /// Nothing: ask [`Origin::discovery_urls`].
     Unknown,
     /// Asking failed less than a minute ago: what it has signed is not checked.
@@ -109,10 +109,10 @@ pub enum Lookup {
 
 impl OriginKeys {
     /// What is known of this origin's key.
-    pub fn look_up(&self, origin: &Origin, now: Timestamp) -> Lookup {
+    pub fn look_up(&self, origin: &Origin, now: Timestamp) -> Lookup<'_> {
         let retry = Duration::from_secs(ORIGIN_RETRY_SECS);
         match (self.known.get(origin), self.missed.get(origin)) {
-            (Some((_, key)), _) => Lookup::Known(key.clone()),
+            (Some((_, key)), _) => Lookup::Known(key),
             (None, Some(missed_at)) if now < *missed_at + retry => Lookup::Missed,
             (None, _) => Lookup::Unknown,
         }

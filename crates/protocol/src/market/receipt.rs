@@ -209,8 +209,8 @@ pub fn sign(mut receipt: Members, key: &SigningKey) -> Result<Value, Refusal> {
     } else {
         1
     };
-    let price = signature::number(&receipt, "price_usd").map_err(signature::unsignable)?;
-    let text = canonical(&receipt, version, price).map_err(signature::unsignable)?;
+    let price = signature::number(&receipt, "price_usd").map_err(|reason| signature::unsignable(&reason))?;
+    let text = canonical(&receipt, version, price).map_err(|reason| signature::unsignable(&reason))?;
     receipt.insert(
         signature::MEMBER.to_owned(),
         signature::sign(key, text.as_bytes(), version),

@@ -184,10 +184,10 @@ pub(super) fn number(object: &Members, name: &'static str) -> Result<super::Numb
 }
 
 /// What cannot be signed is refused to its author.
-pub(super) fn unsignable(reason: Reason) -> Refusal {
+pub(super) fn unsignable(reason: &Reason) -> Refusal {
     let refusal = Refusal::new(ErrorCode::MemberInvalid, reason.to_string());
     match reason {
-        Reason::MemberInvalid(name) => refusal.with("member", name),
+        Reason::MemberInvalid(name) => refusal.with("member", *name),
         _ => refusal,
     }
 }
