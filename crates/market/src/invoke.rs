@@ -20,6 +20,8 @@ mod payer;
 mod price;
 mod request;
 mod run;
+#[cfg(test)]
+mod tests;
 
 /// `POST /ai-market/v2/invoke`, as it came.
 #[derive(Debug, Clone)]

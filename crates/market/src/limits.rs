@@ -47,6 +47,9 @@ pub const SCHEMA_BYTES_MAX: usize = 256 * 1024;
 /// Values in a schema with every `$ref` followed: what one check may come to.
 pub const SCHEMA_VALUES_MAX: u64 = 5_000;
 
+/// Levels of a schema with every `$ref` followed, the outermost as 1.
+pub const SCHEMA_LEVELS_MAX: usize = 32;
+
 /// Bytes of a value times values of a schema: what is not checked because it would take too long.
 pub const CHECK_WORK_MAX: u64 = 512 * 1024 * 1024;
 

@@ -41,11 +41,15 @@ fn way(object: &Object) -> Result<Way, Refusal> {
     match (object.get("url"), object.get("relay")) {
         (Some(Json::Str(url)), None | Some(Json::Bool(false))) => {
             let is_web = url.starts_with("https://") || url.starts_with("http://");
-            let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic());
+            let is_plain = url
+                .bytes()
+                .all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'@' | b'#' | b'\\'));
             if is_web && is_plain && url.len() <= PROVIDER_URL_BYTES_MAX {
                 Ok(Way::Http(url.clone()))
             } else {
-                Err(invalid("`invoke.url` is an http or https address."))
+                Err(invalid(
+                    "`invoke.url` is an http or https address without userinfo and fragment.",
+                ))
             }
         }
         (None, Some(Json::Bool(true))) => Ok(Way::Relay),
@@ -63,28 +67,39 @@ fn timeout(object: &Object) -> Result<Option<Duration>, Refusal> {
         .ok_or_else(|| invalid("`invoke.timeout_secs` is from 1 to 300."))
 }
 
+fn free_tier(json: &Json) -> Result<FreeTier, Refusal> {
+    let field = json.get("field").and_then(Json::as_str);
+    let field = field.filter(|field| (1..=FREE_TIER_FIELD_BYTES_MAX).contains(&field.len()));
+    match (field, json.get("max").and_then(number)) {
+        (Some(field), Some(max)) => Ok(FreeTier {
+            field: field.to_owned(),
+            max,
+        }),
+        _ => Err(invalid(
+            "`invoke.free_tier` has `field`, a path with points, and `max`, an integer from 0 up or a decimal as text.",
+        )),
+    }
+}
+
+/// An integer, or plain decimal digits: a listing holds no floats.
 #[expect(
     clippy::cast_precision_loss,
     reason = "an integer of strict JSON is below 2^53"
 )]
-fn free_tier(json: &Json) -> Result<FreeTier, Refusal> {
-    let field = json.get("field").and_then(Json::as_str);
-    let max = json.get("max").and_then(Json::as_int);
-    match (field, max) {
-        (Some(field), Some(max))
-            if !field.is_empty() && field.len() <= FREE_TIER_FIELD_BYTES_MAX && max >= 0 =>
-        {
-            Ok(FreeTier {
-                field: field.to_owned(),
-                max: max as f64,
-            })
+fn number(json: &Json) -> Option<f64> {
+    match json {
+        Json::Int(max) if *max >= 0 => Some(*max as f64),
+        Json::Str(max) => {
+            let is_decimal = !max.is_empty() && max.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+            is_decimal.then(|| max.parse().ok()).flatten()
         }
-        _ => Err(invalid(
-            "`invoke.free_tier` has `field`, a path with points, and `max`, an integer from 0 up.",
-        )),
+        _ => None,
     }
 }
 
 fn invalid(detail: &'static str) -> Refusal {
     Refusal::new(ErrorCode::MemberInvalid, detail)
 }
+
+#[cfg(test)]
+mod tests;

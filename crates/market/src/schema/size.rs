@@ -5,70 +5,82 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::SchemaError;
+use crate::limits::{SCHEMA_LEVELS_MAX, SCHEMA_VALUES_MAX};
 
-/// References that may lie within each other.
-const NESTED_MAX: usize = 32;
-
-/// Values in a schema, each `$ref` counted as what it points to; `Size` beyond `max`.
+/// Values in a schema, each `$ref` counted as what it points to; `Size` beyond [`SCHEMA_VALUES_MAX`] and
+/// [`SCHEMA_LEVELS_MAX`].
 ///
 /// Whatever looks like a reference counts as one, also inside of examples: what is refused too much can be written otherwise.
-pub(super) fn values(schema: &Value, max: u64) -> Result<u64, SchemaError> {
-    Measure {
+pub(super) fn values(schema: &Value) -> Result<u64, SchemaError> {
+    let draft = schema.get("$schema").and_then(Value::as_str).unwrap_or_default();
+    let mut measure = Measure {
         root: schema,
-        max,
+        // Before draft 6 an id was called `id`, which is the name of much else.
+        id: if draft.contains("draft-04") { "id" } else { "$id" },
         known: HashMap::new(),
         open: Vec::new(),
-    }
-    .value(schema)
+    };
+    Ok(measure.value(schema, 1)?.values)
+}
+
+/// How large a part of a schema is.
+#[derive(Clone, Copy)]
+struct Size {
+    values: u64,
+    levels: usize,
 }
 
 struct Measure<'a> {
     root: &'a Value,
-    max: u64,
+    id: &'static str,
     /// Of every reference that was followed to its end, how large it is.
-    known: HashMap<&'a str, u64>,
+    known: HashMap<&'a str, Size>,
     /// The references that are being followed.
     open: Vec<&'a str>,
 }
 
 impl<'a> Measure<'a> {
-    fn value(&mut self, value: &'a Value) -> Result<u64, SchemaError> {
-        let mut sum: u64 = 1;
+    /// `level` is that of the value, with the outermost as 1.
+    fn value(&mut self, value: &'a Value, level: usize) -> Result<Size, SchemaError> {
+        if level > SCHEMA_LEVELS_MAX {
+            return Err(SchemaError::Size);
+        }
+        let mut size = Size { values: 1, levels: 1 };
         match value {
             Value::Object(members) => {
                 for (name, member) in members {
-                    let count = match (name.as_str(), member) {
-                        ("$ref", Value::String(pointer)) => self.reference(pointer)?,
+                    let part = match (name.as_str(), member) {
+                        ("$ref", Value::String(pointer)) => self.reference(pointer, level)?,
                         (
                             "$dynamicRef" | "$recursiveRef" | "$anchor" | "$dynamicAnchor",
                             Value::String(_),
                         ) => {
                             return Err(SchemaError::Reference);
                         }
-                        ("$id" | "id", Value::String(_)) if !std::ptr::eq(value, self.root) => {
+                        (name, Value::String(_)) if name == self.id && level > 1 => {
                             return Err(SchemaError::Reference);
                         }
-                        _ => self.value(member)?,
+                        _ => self.value(member, level + 1)?,
                     };
-                    sum = self.within(sum.saturating_add(count))?;
+                    size.add(part, level)?;
                 }
             }
             Value::Array(items) => {
                 for item in items {
-                    let count = self.value(item)?;
-                    sum = self.within(sum.saturating_add(count))?;
+                    let part = self.value(item, level + 1)?;
+                    size.add(part, level)?;
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
-        Ok(sum)
+        Ok(size)
     }
 
-    fn reference(&mut self, pointer: &'a str) -> Result<u64, SchemaError> {
+    fn reference(&mut self, pointer: &'a str, level: usize) -> Result<Size, SchemaError> {
         if let Some(known) = self.known.get(pointer) {
             return Ok(*known);
         }
-        if self.open.len() >= NESTED_MAX || self.open.contains(&pointer) {
+        if self.open.contains(&pointer) {
             return Err(SchemaError::Reference);
         }
         let target = pointer
@@ -76,17 +88,21 @@ impl<'a> Measure<'a> {
             .and_then(|path| self.root.pointer(path))
             .ok_or(SchemaError::Reference)?;
         self.open.push(pointer);
-        let count = self.value(target)?;
+        let size = self.value(target, level + 1)?;
         self.open.pop();
-        self.known.insert(pointer, count);
-        Ok(count)
+        self.known.insert(pointer, size);
+        Ok(size)
     }
+}
 
-    fn within(&self, count: u64) -> Result<u64, SchemaError> {
-        if count <= self.max {
-            Ok(count)
-        } else {
-            Err(SchemaError::Size)
+impl Size {
+    /// Counts in a part of the value on this level.
+    fn add(&mut self, part: Self, level: usize) -> Result<(), SchemaError> {
+        self.values = self.values.saturating_add(part.values);
+        self.levels = self.levels.max(part.levels + 1);
+        if self.values > SCHEMA_VALUES_MAX || level + self.levels > SCHEMA_LEVELS_MAX + 1 {
+            return Err(SchemaError::Size);
         }
+        Ok(())
     }
 }

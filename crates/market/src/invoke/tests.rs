@@ -1,0 +1,9 @@
+//! Invocations against the store in memory, with providers that do as they are told.
+
+mod checks;
+mod desk;
+mod faulty;
+mod free;
+mod money;
+mod repeated;
+mod stops;

@@ -1,0 +1,170 @@
+//! What may be had for nothing.
+
+use serde_json::json;
+
+use super::desk::{Desk, Does, ask, by_key, by_visitor, config, nothing, once, schema, tier, usd};
+use crate::invoke::InvokeHeaders;
+use crate::market::MarketConfig;
+use crate::money::Usd;
+use crate::provider::ProviderError;
+
+/// Pitfalls 39 and 40: about the input, nested, and never clamped.
+#[tokio::test]
+async fn a_small_input_is_free_and_a_large_one_is_refused_by_name() {
+    let desk = Desk::new();
+    desk.sell(|offer| offer.free_tier = tier("puzzle.T", 1_000_000.0));
+    for free in [json!(0), json!(1_000_000), json!(999_999.5)] {
+        let (status, body) = desk
+            .invoke(nothing(), ask(json!({ "puzzle": { "T": free } })))
+            .await;
+        assert_eq!(
+            (status, &body["price_usd"], &body["list_price_usd"]),
+            (200, &json!(0.0), &json!(0.01))
+        );
+        assert_eq!(body["result"]["puzzle"]["T"], free);
+    }
+    let (status, body) = desk
+        .invoke(nothing(), ask(json!({ "puzzle": { "T": 1_000_001 } })))
+        .await;
+    assert_eq!(
+        (status, &body["error"], &body["ok"]),
+        (402, &json!("payment_required"), &json!(false))
+    );
+    assert_eq!(
+        body["free_tier"],
+        json!({ "field": "puzzle.T", "requested": 1_000_001, "max": 1_000_000 })
+    );
+    assert_eq!(body["needed"], json!(0.01));
+    for absent in [
+        json!({}),
+        json!({ "puzzle": { "T": "7" } }),
+        json!({ "puzzle": [] }),
+        json!({ "puzzle.T": 1 }),
+    ] {
+        let (status, body) = desk.invoke(nothing(), ask(absent)).await;
+        assert_eq!(
+            (status, &body["free_tier"]),
+            (402, &json!({ "field": "puzzle.T", "max": 1_000_000 }))
+        );
+    }
+    assert_eq!(desk.calls(), 3);
+}
+
+#[tokio::test]
+async fn whoever_pays_pays_also_for_a_small_input() {
+    let desk = Desk::new();
+    desk.sell(|offer| offer.free_tier = tier("T", 5.0));
+    let key = desk.account("1", None).await;
+    for input in [json!({ "T": 1 }), json!({ "T": 6 })] {
+        let (status, body) = desk.invoke(by_key(&key), ask(input)).await;
+        assert_eq!((status, &body["price_usd"]), (200, &json!(0.01)));
+    }
+    assert_eq!(desk.balance(&key).await, usd("0.98"));
+}
+
+#[tokio::test]
+async fn of_a_free_capability_a_free_tier_says_nothing() {
+    let desk = Desk::new();
+    desk.sell(|offer| {
+        offer.price = Usd::ZERO;
+        offer.free_tier = tier("T", 5.0);
+    });
+    assert_eq!(desk.invoke(nothing(), ask(json!({ "T": 6 }))).await.0, 200);
+}
+
+fn with_trials(count: u32) -> Desk {
+    Desk::with(MarketConfig {
+        trials_per_visitor: count,
+        ..config()
+    })
+}
+
+/// Pitfalls 31 and 40: a trial is for a result; refusals and failures cost none.
+#[tokio::test]
+async fn a_visitor_has_its_trials_and_no_refusal_costs_one() {
+    let desk = with_trials(2);
+    desk.sell(|offer| offer.input_schema = schema(json!({ "type": "object", "required": ["q"] })));
+    let visitor = || by_visitor("visitor-1");
+    for _ in 0..5 {
+        assert_eq!(desk.invoke(visitor(), ask(json!({}))).await.0, 400);
+    }
+    desk.does(Does::Fail(ProviderError::TimedOut));
+    for _ in 0..5 {
+        assert_eq!(desk.invoke(visitor(), ask(json!({ "q": 1 }))).await.0, 502);
+    }
+    desk.does(Does::Echo);
+    for _ in 0..2 {
+        let (status, body) = desk.invoke(visitor(), ask(json!({ "q": 1 }))).await;
+        assert_eq!(
+            (status, &body["sandbox"], &body["price_usd"]),
+            (200, &json!(true), &json!(0.0))
+        );
+        assert_eq!(body["receipt"]["sandbox"], json!(true));
+        assert!(desk.is_receipt(&body["receipt"], "0"));
+    }
+    let (status, body) = desk.invoke(visitor(), ask(json!({ "q": 1 }))).await;
+    assert_eq!(
+        (status, &body["error"], &body["needed"]),
+        (429, &json!("trial_quota_exhausted"), &json!(0.01))
+    );
+    assert_eq!(
+        body["sandbox"],
+        json!({ "max_trials": 2, "used": 2, "remaining": 0 })
+    );
+    assert_eq!(
+        desk.invoke(by_visitor("visitor-2"), ask(json!({ "q": 1 })))
+            .await
+            .0,
+        200
+    );
+    desk.sell(|offer| offer.price = Usd::ZERO);
+    assert_eq!(
+        desk.invoke(visitor(), ask(json!({ "q": 1 }))).await.0,
+        200,
+        "what is free takes no trial"
+    );
+}
+
+#[tokio::test]
+async fn trials_are_taken_once_for_a_repeated_call() {
+    let desk = with_trials(1);
+    let visitor = || once("trial-key-1", by_visitor("visitor-1"));
+    let (_, first) = desk.invoke(visitor(), ask(json!({}))).await;
+    let (status, again, replayed) = desk.invoke_on(&desk.market, visitor(), ask(json!({}))).await;
+    assert_eq!((status, replayed), (200, true));
+    assert_eq!(first, again);
+    assert_eq!(desk.invoke(by_visitor("visitor-1"), ask(json!({}))).await.0, 429);
+}
+
+#[tokio::test]
+async fn a_trial_is_no_other_way_to_pay() {
+    let desk = with_trials(1);
+    let channel = desk.channel("1").await;
+    let both = InvokeHeaders {
+        visitor: Some("visitor-1".to_owned()),
+        ..super::desk::by_channel(&channel)
+    };
+    let (status, body) = desk.invoke(both, ask(json!({}))).await;
+    assert_eq!((status, &body["error"]), (400, &json!("sandbox_conflict")));
+    for bad in ["short", "with space", &"v".repeat(65), "visitor;1"] {
+        let (status, body) = desk.invoke(by_visitor(bad), ask(json!({}))).await;
+        assert_eq!(
+            (status, &body["error"]),
+            (400, &json!("visitor_invalid")),
+            "{bad}"
+        );
+    }
+    let key = desk.account("1", None).await;
+    let paying = InvokeHeaders {
+        visitor: Some("x".to_owned()),
+        ..by_key(&key)
+    };
+    let (status, body) = desk.invoke(paying, ask(json!({}))).await;
+    assert_eq!((status, &body["price_usd"]), (200, &json!(0.01)), "the key pays");
+
+    let without = Desk::new();
+    assert_eq!(
+        without.invoke(by_visitor("visitor-1"), ask(json!({}))).await.0,
+        402
+    );
+}
