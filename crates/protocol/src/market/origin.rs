@@ -97,10 +97,11 @@ pub struct OriginKeys {
 }
 
 /// What is known of an origin's key.
+#[expect(clippy::large_enum_variant, reason = "it is looked at once, and never kept")]
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Lookup<'a> {
+pub enum Lookup {
     /// It is this one.
-    Known(&'a VerifyingKey),
+    Known(VerifyingKey),
     /// Nothing: ask [`Origin::discovery_urls`].
     Unknown,
     /// Asking failed less than a minute ago: what it has signed is not checked.
@@ -109,10 +110,10 @@ pub enum Lookup<'a> {
 
 impl OriginKeys {
     /// What is known of this origin's key.
-    pub fn look_up(&self, origin: &Origin, now: Timestamp) -> Lookup<'_> {
+    pub fn look_up(&self, origin: &Origin, now: Timestamp) -> Lookup {
         let retry = Duration::from_secs(ORIGIN_RETRY_SECS);
         match (self.known.get(origin), self.missed.get(origin)) {
-            (Some((_, key)), _) => Lookup::Known(key),
+            (Some((_, key)), _) => Lookup::Known(key.clone()),
             (None, Some(missed_at)) if now < *missed_at + retry => Lookup::Missed,
             (None, _) => Lookup::Unknown,
         }

@@ -43,6 +43,8 @@ pub const FIELDS_V2: [&str; 9] = [
 const VERSION_MAX: u64 = 2;
 /// How far a price may lie from the one that was expected, in millionths: it crosses JSON as a double.
 const PRICE_TOLERANCE_MICROS: u64 = 5;
+/// How much of an id of a stranger is told in a sentence.
+const TOLD_CHARS_MAX: usize = 80;
 
 /// What a nonce is for, which is how it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -265,8 +267,8 @@ impl Expected<'_> {
         let differs = |member, expected: &str| {
             (attested(member) != expected).then(|| Difference {
                 member,
-                attested: format!("{:?}", attested(member)),
-                expected: format!("{expected:?}"),
+                attested: quoted(attested(member)),
+                expected: quoted(expected),
             })
         };
         let names_product = !attested("product_id").is_empty();
@@ -279,6 +281,11 @@ impl Expected<'_> {
             })
             .or_else(|| price_difference(receipt, self.price_micros?))
     }
+}
+
+/// Foreign text for a sentence: its beginning, with what is not to be printed escaped.
+fn quoted(text: &str) -> String {
+    format!("{:?}", text.chars().take(TOLD_CHARS_MAX).collect::<String>())
 }
 
 fn price_difference(receipt: &Members, expected_micros: u64) -> Option<Difference> {
@@ -302,21 +309,14 @@ pub fn verify(receipt: &Value, pinned: &[VerifyingKey], expected: &Expected<'_>)
     let Some(members) = receipt.as_object().filter(|members| !members.is_empty()) else {
         return Check::unproven(Verdict::NotChecked(Reason::NothingToCheck));
     };
-    let mut check = match signed(members, pinned) {
-        Ok(check) => check,
-        Err(verdict) => Check::unproven(verdict),
-    };
-    if check.verdict.is_true() {
-        check.uncovered = uncovered(members, check.version.unwrap_or(1));
-        if let Some(difference) = expected.difference(members) {
-            check.verdict = Verdict::False(Reason::DifferentCall(difference));
-        }
-    } else {
-        check.uncovered = members
-            .keys()
-            .filter(|name| *name != signature::MEMBER)
-            .cloned()
-            .collect();
+    let check = signed(members, pinned).unwrap_or_else(Check::unproven);
+    let covers_v2 = check.version.unwrap_or(1) >= 2;
+    let covers = |name: &str| FIELDS_V1.contains(&name) || covers_v2 && FIELDS_V2.contains(&name);
+    let mut check = signature::with_uncovered(check, members, covers);
+    if check.verdict.is_true()
+        && let Some(difference) = expected.difference(members)
+    {
+        check.verdict = Verdict::False(Reason::DifferentCall(difference));
     }
     check
 }
@@ -331,13 +331,6 @@ fn signed(receipt: &Members, pinned: &[VerifyingKey]) -> Result<Check, Verdict> 
         .map(|price| canonical(receipt, block.version, price).map(String::into_bytes))
         .collect();
     Ok(block.check(pinned, &texts.map_err(Verdict::False)?))
-}
-
-fn uncovered(receipt: &Members, version: u64) -> Vec<String> {
-    let is_covered = |name: &str| {
-        name == signature::MEMBER || FIELDS_V1.contains(&name) || version >= 2 && FIELDS_V2.contains(&name)
-    };
-    receipt.keys().filter(|name| !is_covered(name)).cloned().collect()
 }
 
 /// Whether a receipt that is proven is so with everything that a rejection or a refund is argued from.

@@ -137,20 +137,30 @@ fn version(block: &Members) -> Result<u64, Verdict> {
         .ok_or(Verdict::False(Reason::VersionUnreadable))
 }
 
-/// Verifies an object of which one text is signed, of the first version.
+/// Verifies an object of which one text is signed, of the first version; `covers` says which members that is made of.
 pub(super) fn verify(
     object: &Value,
     pinned: &[VerifyingKey],
+    covers: impl Fn(&str) -> bool,
     text: impl FnOnce(&Members) -> Result<Vec<u8>, Reason>,
 ) -> Check {
     let Some(members) = object.as_object().filter(|members| !members.is_empty()) else {
         return Check::unproven(Verdict::NotChecked(Reason::NothingToCheck));
     };
-    match (Block::of(members, 1), text(members)) {
+    let check = match (Block::of(members, 1), text(members)) {
         (Err(verdict), _) => Check::unproven(verdict),
         (Ok(_), Err(reason)) => Check::unproven(Verdict::False(reason)),
         (Ok(block), Ok(text)) => block.check(pinned, &[text]),
-    }
+    };
+    with_uncovered(check, members, covers)
+}
+
+/// Names the members that the signature does not cover: all of them, when nobody has signed it.
+pub(super) fn with_uncovered(mut check: Check, object: &Members, covers: impl Fn(&str) -> bool) -> Check {
+    let is_signed = check.verdict.is_true();
+    let is_uncovered = |name: &&String| *name != MEMBER && !(is_signed && covers(name));
+    check.uncovered = object.keys().filter(is_uncovered).cloned().collect();
+    check
 }
 
 fn kind(value: &Value) -> &'static str {

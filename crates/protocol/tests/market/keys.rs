@@ -117,11 +117,14 @@ fn pitfall_16_a_look_up_that_failed_is_made_again_after_a_minute() {
     keys.found(origin.clone(), key().public().clone(), later(60));
     assert_eq!(
         keys.look_up(&origin, later(1_000_000)),
-        Lookup::Known(key().public())
+        Lookup::Known(key().public().clone())
     );
     // A key that is had outlives a look-up that fails, and many origins do not take all memory.
     keys.missed(origin.clone(), later(61));
-    assert_eq!(keys.look_up(&origin, later(62)), Lookup::Known(key().public()));
+    assert_eq!(
+        keys.look_up(&origin, later(62)),
+        Lookup::Known(key().public().clone())
+    );
     for number in 0..3_000 {
         let many = Origin::of(&format!("https://{number}.example"), "").unwrap();
         keys.found(many.clone(), key().public().clone(), later(100 + number));
