@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const MAY_KNOW: &[(&str, &[&str])] = &[
     ("aip-protocol", &[]),
     ("aip-federation", &["aip-protocol"]),
-    ("aip-registry", &["aip-protocol", "aip-federation"]),
+    ("aip-market", &["aip-protocol"]),
+    ("aip-registry", &["aip-protocol", "aip-federation", "aip-market"]),
     ("aip-relay", &["aip-protocol", "aip-federation"]),
     ("aip-client", &["aip-protocol"]),
     ("aip-jetstream", &["aip-protocol", "aip-relay"]),
@@ -20,6 +21,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "aip-catalog",
             "aip-embed",
             "aip-federation",
+            "aip-market",
             "aip-registry",
             "aip-relay",
             "aip-jetstream",
