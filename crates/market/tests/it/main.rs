@@ -1,0 +1,3 @@
+//! The room's contract tests, on its store in memory.
+
+mod memory;
