@@ -220,7 +220,7 @@ fn assert_refused(answer: &Answer, what: &str) -> String {
 }
 
 /// That an answer says nothing of the hub's inside.
-fn assert_discreet(answer: &Answer, what: &str) {
+pub(crate) fn assert_discreet(answer: &Answer, what: &str) {
     let text = answer.text();
     for part in INTERNALS {
         assert!(!text.contains(part), "{what} is told of {part}: {text}");

@@ -340,8 +340,12 @@ fn wanted() -> impl Iterator<Item = u32> {
     (1..=50).chain(77..=87)
 }
 
-/// The names of all functions, and of modules of generated tests, that carry a row's number.
 fn named_after_rows() -> BTreeSet<String> {
+    named_after("row")
+}
+
+/// The names of all functions, and of modules of generated tests, that carry such a number.
+pub(crate) fn named_after(what: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for path in files(&root(), "rs") {
         let text = std::fs::read_to_string(path).unwrap();
@@ -350,15 +354,23 @@ fn named_after_rows() -> BTreeSet<String> {
                 .split(defining)
                 .skip(1)
                 .filter_map(|rest| rest.split(['(', ':']).next());
-            names.extend(words.filter(|word| !rows_of(word).is_empty()).map(str::to_owned));
+            let numbered = words.filter(|word| !numbers_in(what, word).is_empty());
+            names.extend(numbered.map(str::to_owned));
         }
     }
     names
 }
 
-/// The rows in a name: `row_07_x` is 7, `rows_35_and_36_x` are 35 and 36.
 fn rows_of(name: &str) -> Vec<u32> {
-    let Some(rest) = name.strip_prefix("row_").or_else(|| name.strip_prefix("rows_")) else {
+    numbers_in("row", name)
+}
+
+/// The numbers in a name: `row_07_x` is 7, `rows_35_and_36_x` are 35 and 36.
+pub(crate) fn numbers_in(what: &str, name: &str) -> Vec<u32> {
+    let rest = name
+        .strip_prefix(what)
+        .map(|rest| rest.strip_prefix('s').unwrap_or(rest));
+    let Some(rest) = rest.and_then(|rest| rest.strip_prefix('_')) else {
         return Vec::new();
     };
     let numbers = rest.split('_').map_while(|part| match part {

@@ -1,0 +1,152 @@
+//! The whole story with the commands that people type: an agent behind a router sells, another one finds it, pays, and checks
+//! what it was given.
+
+use std::path::PathBuf;
+
+use aip_tests::market::{books, settings, until_sold};
+use aip_tests::raw::Request;
+use aip_tests::{TestHub, binary};
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use tokio::process::{Child, Command};
+
+/// Somebody with a key file.
+struct Person<'a> {
+    hub: &'a TestHub,
+    key: PathBuf,
+}
+
+impl<'a> Person<'a> {
+    fn new(hub: &'a TestHub, name: &str) -> Result<Self> {
+        let folder = hub.folder().join(name);
+        std::fs::create_dir_all(&folder)?;
+        Ok(Self {
+            hub,
+            key: folder.join("agent.key"),
+        })
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(binary("aip"));
+        command.args(["--hub", self.hub.url(), "--json", "--key"]).arg(&self.key);
+        command.args(arguments).kill_on_drop(true);
+        command
+    }
+
+    /// Types a command that must succeed; what it printed, as JSON: of several lines the last.
+    async fn types(&self, arguments: &[&str]) -> Result<Value> {
+        let output = self.command(arguments).output().await?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "aip {arguments:?}: {said}");
+        let printed = String::from_utf8(output.stdout)?;
+        let whole = serde_json::from_str(&printed);
+        match whole {
+            Ok(value) => Ok(value),
+            Err(_several) => {
+                let last = printed.lines().last().context("nothing was printed")?;
+                Ok(serde_json::from_str(last)?)
+            }
+        }
+    }
+
+    /// Types a command that must fail; what it said.
+    async fn fails(&self, arguments: &[&str]) -> Result<String> {
+        let output = self.command(arguments).output().await?;
+        ensure!(!output.status.success(), "aip {arguments:?} succeeded");
+        Ok(format!(
+            "{}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        ))
+    }
+
+    fn starts(&self, arguments: &[&str]) -> Result<Child> {
+        Ok(self.command(arguments).spawn()?)
+    }
+}
+
+/// As a decimal text or a number: both are amounts.
+fn dollars(value: &Value) -> Option<f64> {
+    value.as_f64().or_else(|| value.as_str()?.parse().ok())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_whole_story_of_the_market_with_the_commands() -> Result<()> {
+    let hub = TestHub::start_with(settings("fee_bps = 500"));
+    let (shop, alice) = (Person::new(&hub, "shop")?, Person::new(&hub, "alice")?);
+    shop.types(&["register", "shop"]).await?;
+    alice.types(&["register", "alice"]).await?;
+
+    let listing = json!({
+        "listing_id": "weather@v1", "kind": "capability", "name": "Current weather", "description": "For any town.",
+        "price": "0.02", "currency": "USD", "invoke": { "relay": true },
+        "input_schema": { "type": "object", "properties": { "town": { "type": "string" } }, "required": ["town"] },
+        "output_schema": { "type": "object", "required": ["celsius"] }
+    });
+    let file = hub.folder().join("weather.json");
+    std::fs::write(&file, listing.to_string())?;
+    let file = file.display().to_string();
+    shop.types(&["listing", "publish", &file]).await?;
+    until_sold(&hub, 1).await;
+    let work = "grep -q Atlantis && { echo 'there is no such town' >&2; exit 1; }; echo '{\"celsius\": 7.5}'";
+    let mut serving = shop.starts(&["serve", "--exec", work])?;
+
+    let found = async || -> Result<bool> {
+        let answer = alice.types(&["search", "weather town", "--kind", "capability"]).await?;
+        Ok(answer["results"][0]["name"] == "Current weather")
+    };
+    let deadline = tokio::time::Instant::now() + crate::faults::DEADLINE;
+    while !found().await? {
+        ensure!(tokio::time::Instant::now() < deadline, "the capability is not found");
+    }
+
+    // Nothing for nothing.
+    let town = "{\"town\": \"Köln\"}";
+    let told = alice.fails(&["invoke", "shop", "weather@v1", town]).await?;
+    ensure!(told.contains("payment_required"), "{told}");
+
+    let account = alice.types(&["account", "create", "--label", "mine"]).await?;
+    let id = account["account_id"].as_str().context("no account_id")?;
+    let body = json!({ "amount": "1", "reference": "invoice-1" }).to_string();
+    let credited = hub.operate(Request::post(format!("/admin/accounts/{id}/credits"), body)).await;
+    ensure!(credited.status < 300, "{}", credited.text());
+
+    let paid = alice.types(&["invoke", "shop", "weather@v1", town, "--account", "--max-price", "0.02"]).await?;
+    ensure!(paid["result"] == json!({ "celsius": 7.5 }), "{paid}");
+    let opened = alice.types(&["channel", "open", "0.5"]).await?;
+    let channel = opened["channel_id"].as_str().context("no channel_id")?;
+    let paid = alice.types(&["invoke", "shop", "weather@v1", town, "--channel", "--max-price", "0.05"]).await?;
+    ensure!(paid["result"] == json!({ "celsius": 7.5 }), "{paid}");
+    let told = alice.fails(&["invoke", "shop", "weather@v1", town, "--channel", "--max-price", "0.01"]).await?;
+    ensure!(told.contains("price_limit_exceeded"), "{told}");
+    let told = alice.fails(&["invoke", "shop", "weather@v1", "{}", "--channel", "--max-price", "0.05"]).await?;
+    ensure!(told.contains("town"), "{told}");
+    let nowhere = "{\"town\": \"Atlantis\"}";
+    let told = alice.fails(&["invoke", "shop", "weather@v1", nowhere, "--channel", "--max-price", "0.05"]).await?;
+    ensure!(told.contains("provider_failed"), "{told}");
+
+    // The receipt, from the file and from the hub; and a forged one.
+    let receipt = paid["receipt"].clone();
+    let file = hub.folder().join("receipt.json");
+    std::fs::write(&file, receipt.to_string())?;
+    let file = file.display().to_string();
+    alice.types(&["receipt", "verify", &file, "--capability", "weather@v1", "--price", "0.02"]).await?;
+    let nonce = receipt["nonce"].as_str().context("no nonce")?;
+    alice.types(&["receipt", "verify", nonce]).await?;
+    alice.fails(&["receipt", "verify", &file, "--capability", "other@v1"]).await?;
+    let mut forged = receipt.clone();
+    forged["price_usd"] = json!(0.01);
+    std::fs::write(&file, forged.to_string())?;
+    alice.fails(&["receipt", "verify", &file]).await?;
+
+    let settled = alice.types(&["channel", "close", channel]).await?;
+    ensure!(settled.to_string().contains("0.48"), "{settled}");
+    let shown = alice.types(&["account", "show"]).await?;
+    ensure!(dollars(&shown["balance_usd"]) == Some(0.96), "{shown}");
+    let earned = shop.types(&["account", "earnings"]).await?;
+    ensure!(dollars(&earned["earned"]) == Some(0.038), "{earned}");
+    serving.kill().await?;
+    let books = books(&hub).await?;
+    assert_eq!((books.earned, books.fees, books.balances, books.held), (38_000, 2_000, 960_000, 0));
+    Ok(())
+}
