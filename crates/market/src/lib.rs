@@ -14,5 +14,7 @@ pub mod provider;
 pub mod refusal;
 pub mod schema;
 pub mod store;
+#[cfg(feature = "testsuite")]
+pub mod testsuite;
 
 mod text;
