@@ -10,6 +10,7 @@ mod copy;
 mod dialect;
 mod facts;
 mod listings;
+mod market;
 mod peers;
 mod postgres;
 mod readers;
@@ -52,7 +53,7 @@ pub use postgres::PostgresOptions;
 pub use schema::Migrated;
 pub use tally::SqlFigures;
 
-/// Agents, tokens, invites, listings, providers and peers in an SQL database.
+/// Agents, tokens, invites, listings, providers, peers and the market's money in an SQL database.
 ///
 /// On PostgreSQL several processes can share one database. Every call is answered in bounded time:
 /// a read within [`PostgresOptions::wait_timeout_secs`] and a statement's time, a change within

@@ -7,7 +7,7 @@ use sqlx::{AnyConnection, AssertSqlSafe, Connection, SqlSafeStr};
 
 use super::SqlStore;
 use super::dialect::Role;
-use super::tables::{TABLES, Table, Value};
+use super::tables::{Table, Value, tables};
 use super::writer::unavailable;
 use crate::error::StoreError;
 
@@ -30,14 +30,15 @@ impl fmt::Display for Digest {
 }
 
 impl SqlStore {
-    /// Copies agents with their histories, standings and quotas, tokens, spent challenges, invites, providers, listings
-    /// and what is known of peers into another registry of the same domain, as they are when it begins, and says how many rows
+    /// Copies agents with their histories, standings and quotas, tokens, spent challenges, invites, providers, listings,
+    /// what is known of peers, and what the market keeps into another registry of the same domain, as they are when it begins, and says how many rows
     /// it went through.
     ///
     /// Each page of rows is a transaction. A copy that was broken off is made whole by another one,
     /// and one that is repeated changes nothing; nothing is removed but what goes in time and the
     /// original does not have any more (tokens, spent challenges, tombstones; of peers, those that were forgotten, old
-    /// refusals, nonces, lines of the audit log, histories), and no agent's history gets shorter. Windows and evidence of
+    /// refusals, nonces, lines of the audit log, histories; of the market, revoked keys and answers that were forgotten), and no
+    /// agent's history and no ledger gets shorter. Windows and evidence of
     /// strangers that the original forgot between two copies stay. Two logs of listings that both went on cannot be made
     /// one: that fails, or leaves the target as it is. Whether the two are equal, [`Self::digest`] tells.
     ///
@@ -60,7 +61,7 @@ impl SqlStore {
         let begin = target.target.dialect.begin();
         let mut rows = 0;
         let mut reading = Reading::begin(self).await?;
-        for table in &TABLES {
+        for table in tables() {
             let mut after = table.before_all();
             loop {
                 let page = reading.page(table, &after).await?;
@@ -86,7 +87,7 @@ impl SqlStore {
     pub async fn digest(&self) -> Result<Digest, StoreError> {
         let mut reading = Reading::begin(self).await?;
         let (mut hash, mut rows) = (Sha256::new(), Vec::new());
-        for table in &TABLES {
+        for table in tables() {
             let (mut count, mut after) = (0, table.before_all());
             loop {
                 let page = reading.page(table, &after).await?;

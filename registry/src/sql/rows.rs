@@ -16,6 +16,8 @@ use crate::grants::{Invite, InviteId, TokenRecord};
 pub(super) enum Bind<'a> {
     Text(&'a str),
     Number(i64),
+    OptionalText(Option<&'a str>),
+    OptionalNumber(Option<i64>),
 }
 
 /// A statement with its values.
@@ -24,6 +26,8 @@ pub(super) fn query<'q>(statement: &'static str, values: &[Bind<'_>]) -> Query<'
     values.iter().fold(query, |query, value| match *value {
         Bind::Text(text) => query.bind(text.to_owned()),
         Bind::Number(number) => query.bind(number),
+        Bind::OptionalText(text) => query.bind(text.map(str::to_owned)),
+        Bind::OptionalNumber(number) => query.bind(number),
     })
 }
 

@@ -110,7 +110,9 @@ pub(super) const POSTGRES_CHECKS: [(&str, &str); 4] = [
          WHERE n.nspname = current_schema() AND c.collname <> 'C' AND a.attnum > 0 AND t.relkind = 'r' \
          AND t.relname IN ('hub_facts', 'agents', 'operations', 'tokens', 'spent_challenges', 'invites', \
          'listings', 'listing_owners', 'providers', 'peers', 'peer_leases', 'peer_windows', 'peer_refusals', \
-         'peer_nonces', 'remote_histories', 'peer_evidence', 'peer_audit') LIMIT $1",
+         'peer_nonces', 'remote_histories', 'peer_evidence', 'peer_audit', 'market_accounts', 'market_lines', \
+         'market_keys', 'market_references', 'market_channels', 'market_invocations', 'market_repeats', \
+         'market_trials', 'market_receipts', 'market_earnings') LIMIT $1",
         "column {} is not sorted by bytes",
     ),
     (

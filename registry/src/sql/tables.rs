@@ -1,5 +1,7 @@
 //! The tables of a registry as data: what a copy or a comparison has to know about their columns and keys.
 
+mod market;
+
 use sha2::{Digest as _, Sha256};
 use sqlx::Row;
 use sqlx::any::AnyRow;
@@ -34,8 +36,13 @@ enum Kind {
 }
 use Kind::{Number, Text};
 
-/// In an order in which no row refers to a later one.
-pub(super) const TABLES: [Table; 16] = [
+/// All of them, in an order in which no row refers to a later one.
+pub(super) fn tables() -> impl Iterator<Item = &'static Table> {
+    TABLES.iter().chain(&market::TABLES)
+}
+
+/// Those that are not of the market.
+const TABLES: [Table; 16] = [
     Table {
         name: "invites",
         columns: &[
@@ -431,7 +438,7 @@ mod tests {
                        ('hub_facts', 'listing_owners', 'peer_leases', '_sqlx_migrations')";
         let rows = sqlx::query(columns).fetch_all(&mut conn).await.expect("read");
         let there: BTreeSet<String> = rows.iter().map(|row| row.get(0)).collect();
-        let copied = TABLES.iter().flat_map(|table| {
+        let copied = tables().flat_map(|table| {
             table
                 .columns
                 .iter()

@@ -69,8 +69,8 @@ impl Broken {
     }
 }
 
-/// Puts changes that take the log of listings, or of peers, behind all others, which they have nothing to do with: what every
-/// process needs is taken last and held for the shortest time. Puts changes that touch the rows of one agent or peer only,
+/// Puts changes that take the log of listings, that of peers, or the money of the market, in this order behind all others,
+/// which they have nothing to do with: what every process needs is taken last and held for the shortest time. Puts changes that touch the rows of one agent or peer only,
 /// and stand together, in the order of these; those of one stay in theirs. So no outcome changes, and batches of several
 /// processes that want the same rows take their locks in the same order.
 pub(super) fn take_turns(batch: &mut [Box<dyn Job>]) {

@@ -7,7 +7,7 @@ use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
 use super::SqlStore;
 use super::dialect::{Dialect, Role};
 use super::writer::{Write, unavailable};
-use super::{listings, peers, statements};
+use super::{listings, market, peers, statements};
 use crate::agent::Agent;
 use crate::directory::Directory;
 use crate::error::StoreError;
@@ -50,6 +50,7 @@ impl SqlStore {
         for checks in [
             listings::statements::CHECKS.as_slice(),
             peers::statements::CHECKS.as_slice(),
+            market::statements::CHECKS.as_slice(),
         ] {
             let found = find(&mut conn, checks).await;
             problems.extend(found.map_err(unavailable)?);

@@ -44,11 +44,21 @@ pub(super) trait Write: Send + Sync + 'static {
         None
     }
 
-    /// Whether it takes a row that every other process may wait for until the commit: that of the log of listings, or of
-    /// the logs about peers.
-    fn takes_the_log(&self) -> bool {
-        false
+    /// The row that it takes which every other process may wait for until the commit, if it takes one.
+    fn takes_the_log(&self) -> Option<Log> {
+        None
     }
+}
+
+/// A row that all changes of a kind take first, in every process. Their order is the one in which a batch takes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Log {
+    /// That of the log of listings.
+    Listings,
+    /// That of the logs about peers.
+    Peers,
+    /// The money of the market.
+    Market,
 }
 
 /// Whose rows a change touches. Their order is the one in which every process takes its locks.
@@ -72,7 +82,7 @@ pub(super) trait Job: Any + Send {
     async fn run(&mut self, conn: &mut AnyConnection) -> sqlx::Result<()>;
     fn answer(self: Box<Self>, end: Result<(), StoreError>);
     fn subject(&self) -> Option<Subject<'_>>;
-    fn takes_the_log(&self) -> bool;
+    fn takes_the_log(&self) -> Option<Log>;
 }
 
 pub(super) struct Pending<W: Write> {
@@ -99,7 +109,7 @@ impl<W: Write> Job for Pending<W> {
         self.write.subject()
     }
 
-    fn takes_the_log(&self) -> bool {
+    fn takes_the_log(&self) -> Option<Log> {
         self.write.takes_the_log()
     }
 }

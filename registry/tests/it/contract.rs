@@ -31,6 +31,7 @@ mod sqlite {
     aip_registry::stamp_contract!(open());
     aip_registry::stamp_peers!(open());
     aip_registry::stamp_peer_bounds!(open());
+    aip_market::stamp_market!(open());
 }
 
 mod postgres {
@@ -48,6 +49,7 @@ mod postgres {
     aip_registry::stamp_contract!(open());
     aip_registry::stamp_peers!(open());
     aip_registry::stamp_peer_bounds!(open());
+    aip_market::stamp_market!(open());
 }
 
 /// The one that the federation room's own tests stand on.

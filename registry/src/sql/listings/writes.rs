@@ -14,7 +14,7 @@ use crate::limits::{LISTINGS_PER_STATEMENT_MAX, LISTINGS_PER_TRANSACTION_MAX};
 use crate::listings::{Holding, Ledger, LogState, NewListing, Origin, Put, StoredListing, listing_id};
 use crate::sql::dialect::Dialect;
 use crate::sql::rows::{broken, count, to_i64};
-use crate::sql::writer::Write;
+use crate::sql::writer::{Log, Write};
 
 /// Versions of listings, to be judged and stored.
 pub(in crate::sql) struct PutListings {
@@ -27,8 +27,8 @@ pub(in crate::sql) struct PutListings {
 impl Write for PutListings {
     type Outcome = Vec<Put>;
 
-    fn takes_the_log(&self) -> bool {
-        true
+    fn takes_the_log(&self) -> Option<Log> {
+        Some(Log::Listings)
     }
 
     async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<Vec<Put>> {
@@ -184,8 +184,8 @@ pub(super) struct MoveUp {
 impl Write for MoveUp {
     type Outcome = Option<(u64, String)>;
 
-    fn takes_the_log(&self) -> bool {
-        true
+    fn takes_the_log(&self) -> Option<Log> {
+        Some(Log::Listings)
     }
 
     async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<Self::Outcome> {
@@ -237,8 +237,8 @@ pub(super) struct Forget {
 impl Write for Forget {
     type Outcome = u64;
 
-    fn takes_the_log(&self) -> bool {
-        true
+    fn takes_the_log(&self) -> Option<Log> {
+        Some(Log::Listings)
     }
 
     async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<u64> {

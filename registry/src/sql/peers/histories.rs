@@ -9,7 +9,7 @@ use super::statements;
 use super::writes::lock_log;
 use crate::sql::dialect::Dialect;
 use crate::sql::rows::{Bind, broken, count, number, query, to_i64};
-use crate::sql::writer::Write;
+use crate::sql::writer::{Log, Write};
 
 /// Keeps one.
 pub(super) struct KeepHistory {
@@ -24,8 +24,8 @@ pub(super) struct KeepHistory {
 impl Write for KeepHistory {
     type Outcome = ();
 
-    fn takes_the_log(&self) -> bool {
-        true
+    fn takes_the_log(&self) -> Option<Log> {
+        Some(Log::Peers)
     }
 
     async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<()> {
@@ -72,8 +72,8 @@ pub(super) struct ForgetHistory {
 impl Write for ForgetHistory {
     type Outcome = bool;
 
-    fn takes_the_log(&self) -> bool {
-        true
+    fn takes_the_log(&self) -> Option<Log> {
+        Some(Log::Peers)
     }
 
     async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<bool> {

@@ -13,7 +13,7 @@ use crate::limits::NONCES_DROPPED_PER_USE;
 use crate::peers::{OPERATOR, evidence_key, plain, step};
 use crate::sql::dialect::Dialect;
 use crate::sql::rows::{broken, count, to_i64};
-use crate::sql::writer::{Subject, Write};
+use crate::sql::writer::{Log, Subject, Write};
 
 /// A change of a peer's record.
 pub(super) struct ChangePeer {
@@ -229,8 +229,8 @@ pub(super) struct AddEvidence {
 impl Write for AddEvidence {
     type Outcome = ();
 
-    fn takes_the_log(&self) -> bool {
-        true
+    fn takes_the_log(&self) -> Option<Log> {
+        Some(Log::Peers)
     }
 
     async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<()> {
@@ -269,8 +269,8 @@ pub(super) struct AddLine {
 impl Write for AddLine {
     type Outcome = ();
 
-    fn takes_the_log(&self) -> bool {
-        true
+    fn takes_the_log(&self) -> Option<Log> {
+        Some(Log::Peers)
     }
 
     async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<()> {
