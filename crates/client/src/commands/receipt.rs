@@ -32,15 +32,15 @@ enum Action {
     },
     /// Check a receipt: exit code 0 if it is genuine, 1 if it is not, or could not be checked
     ///
-    /// The signature is checked against the hub's key, never against the one that the receipt names itself; with --key,
+    /// The signature is checked against the hub's key, never against the one that the receipt names itself; with --signer,
     /// without asking anybody.
     Verify {
         /// A file that holds one; - is the standard input; or the number of one that the hub gave out
         #[arg(value_name = "FILE")]
         receipt: PathBuf,
         /// The key of the hub that signed it, in base64
-        #[arg(long, value_name = "KEY", value_parser = |text: &str| parse_key(text).map_err(|why| why.to_string()))]
-        key: Option<VerifyingKey>,
+        #[arg(long, value_name = "BASE64", value_parser = |text: &str| parse_key(text).map_err(|why| why.to_string()))]
+        signer: Option<VerifyingKey>,
         /// It must be about this capability
         #[arg(long, value_name = "ID")]
         capability: Option<String>,
@@ -58,7 +58,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
         Action::Show { nonce } => show(context, &nonce).await,
         Action::Verify {
             receipt,
-            key,
+            signer,
             capability,
             product,
             price,
@@ -68,7 +68,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
                 product_id: product.as_deref(),
                 price_micros: price.map(Amount::micros),
             };
-            check(context, &receipt, key, &expected).await
+            check(context, &receipt, signer, &expected).await
         }
     }
 }

@@ -9,8 +9,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 const MICROS: u64 = 1_000_000;
 /// Digits after the point.
 const DIGITS: usize = 6;
-/// The largest amount in millionths: 2^53 - 1, which every JSON reader holds exactly.
-const MICROS_MAX: u64 = (1 << 53) - 1;
+/// The largest amount in millionths, a billion dollars: up to it the doubles are closer to each other than a millionth, with
+/// room for a reader that takes the neighbour of the right one.
+const MICROS_MAX: u64 = 1_000_000_000 * MICROS;
 
 /// An amount of US dollars: whole millionths, never below zero. It is written as plain decimal digits, and stands on
 /// AIMarket's wire as the JSON number that is nearest, from which the same amount is read again.
@@ -21,7 +22,7 @@ impl Amount {
     /// Nothing.
     pub const ZERO: Self = Self(0);
 
-    /// So many millionths; `None` from 2^53 on.
+    /// So many millionths; `None` beyond a billion dollars.
     pub const fn from_micros(micros: u64) -> Option<Self> {
         if micros <= MICROS_MAX {
             Some(Self(micros))
@@ -116,7 +117,8 @@ mod tests {
             ("0.25", 250_000),
             ("12", 12_000_000),
             ("0.000001", 1),
-            ("9007199254.740991", MICROS_MAX),
+            ("999999999.999999", MICROS_MAX - 1),
+            ("1000000000", MICROS_MAX),
         ] {
             assert_eq!(text.parse::<Amount>().unwrap().micros(), micros, "{text}");
             assert_eq!(text.parse::<Amount>().unwrap().to_string(), text);
@@ -133,7 +135,7 @@ mod tests {
             "NaN",
             "inf",
             "0.0000001",
-            "9007199254.740992",
+            "1000000000.000001",
             "1,5",
             " 1",
         ] {
@@ -143,7 +145,7 @@ mod tests {
 
     #[test]
     fn pitfall_26_what_is_no_amount_is_not_read_from_a_hub() {
-        for dollars in [f64::NAN, f64::INFINITY, -0.01, 1e10] {
+        for dollars in [f64::NAN, f64::INFINITY, -0.01, 1e9 + 1.0] {
             assert_eq!(Amount::from_f64(dollars), None, "{dollars}");
         }
         assert_eq!(Amount::from_f64(0.1 + 0.2), Some(Amount(300_000)));

@@ -3,6 +3,7 @@
 mod http;
 pub(crate) mod listings;
 mod mailbox;
+pub(crate) mod market;
 mod socket;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
-use mailbox::Mailbox;
+pub(crate) use mailbox::Mailbox;
 
 /// How one request goes wrong.
 #[derive(Debug, Clone)]
@@ -40,6 +41,7 @@ pub(crate) struct State {
     /// Their heads.
     pub(crate) heads: Vec<String>,
     pub(crate) listings: listings::Listings,
+    pub(crate) market: market::Market,
     /// Every frame of an agent.
     pub(crate) frames: Vec<Value>,
     /// What the challenge frame says instead of the hub's domain.
@@ -227,7 +229,15 @@ impl FakeHub {
         {
             return answer;
         }
+        if let ["ai-market", "v2", door @ ..] = parts.as_slice() {
+            return self.market_door(method, door, body);
+        }
         match (method, parts.as_slice()) {
+            ("GET", [".well-known", "ai-market.json"]) => self.well_known_market(),
+            ("GET", ["api", "v1", "market", "earnings"]) => (
+                200,
+                json!({"currency": "USD", "earned": "0.25", "paid_out": "0.1", "owed": "0.15", "calls": 25}),
+            ),
             ("GET", [".well-known", "aip"]) => {
                 (200, json!({"aip": "1", "domain": self.domain, "hub": self.url()}))
             }

@@ -18,6 +18,8 @@ mod listings;
 #[cfg(test)]
 mod login;
 #[cfg(test)]
+mod market;
+#[cfg(test)]
 mod moves;
 #[cfg(test)]
 mod receipts;
@@ -27,6 +29,8 @@ mod receive;
 mod restarts;
 #[cfg(test)]
 mod send;
+#[cfg(test)]
+mod serve;
 #[cfg(test)]
 mod support;
 #[cfg(test)]

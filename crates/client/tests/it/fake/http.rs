@@ -37,10 +37,14 @@ async fn answer_with(stream: &mut TcpStream, status: u16, answer: &Value) {
         Some(url) => format!("Location: {url}\r\n"),
         None => String::new(),
     };
+    let replayed = match answer["scripted_replay"].as_bool() {
+        Some(true) => "Idempotency-Replayed: true\r\n",
+        _ => "",
+    };
     let answer = answer.to_string();
     let length = answer.len();
     let head = format!(
-        "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n{retry_after}{location}\r\n"
+        "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n{retry_after}{location}{replayed}\r\n"
     );
     drop(stream.write_all((head + &answer).as_bytes()).await);
     drop(stream.shutdown().await);
