@@ -30,6 +30,7 @@ use crate::error::ApiError;
 use crate::extract::{BodyPace, BodyRoom};
 use crate::federation::Federation;
 use crate::front::Failures;
+use crate::market::MarketRoom;
 use crate::metrics::Metrics;
 use crate::pause::Pause;
 use crate::request_id::RequestIds;
@@ -63,6 +64,8 @@ pub struct Parts {
     pub presence: Arc<Presence>,
     /// Hubs of other domains; `None` where the hub does not federate.
     pub federation: Option<Arc<Federation>>,
+    /// Where capabilities are sold; `None` where the hub has no market.
+    pub market: Option<Arc<MarketRoom>>,
     /// The hub's own signing key.
     pub hub_key: Arc<SigningKey>,
     /// The one before it, which vouches for it to peers.
@@ -122,6 +125,8 @@ pub struct App {
     pub inbox: Inbox,
     /// What the sockets share.
     pub sockets: Sockets,
+    /// Where capabilities are sold; `None` where the hub has no market.
+    pub market: Option<Arc<MarketRoom>>,
     /// The hub's own signing key.
     pub hub_key: Arc<SigningKey>,
     /// The one before it, which vouches for it to peers.
@@ -190,6 +195,7 @@ impl App {
             store: parts.store,
             presence: parts.presence,
             federation: parts.federation,
+            market: parts.market,
             hub_key: parts.hub_key,
             previous_hub_key: parts.previous_hub_key,
             operator_token: parts.operator_token,
@@ -198,6 +204,14 @@ impl App {
             pause: parts.pause,
             stop: parts.stop,
         })
+    }
+
+    /// Lets the catalog and the market look at the listings, or at their agents, at once.
+    pub(crate) fn listings_changed(&self) {
+        self.catalog.nudge();
+        if let Some(room) = &self.market {
+            room.shelf.nudge();
+        }
     }
 
     /// Refuses what is new, such as `listings`, while there is no room for it.
@@ -211,6 +225,11 @@ impl App {
             return Err(Refusal::new(ErrorCode::Unavailable, detail).into());
         }
         Ok(())
+    }
+
+    /// Whether other processes of the hub work on the same stores.
+    pub fn shares_stores(&self) -> bool {
+        self.pause.is_none()
     }
 
     /// How long a body may take.

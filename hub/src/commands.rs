@@ -1,5 +1,6 @@
 //! The command line: one file per command under `commands/`, this one picks among them.
 
+mod accounts;
 mod admin;
 mod backup;
 mod clock;
@@ -14,6 +15,7 @@ mod migrate_store;
 mod openapi;
 mod operator;
 mod output;
+mod payouts;
 mod peers;
 mod providers;
 mod restore;
@@ -71,6 +73,10 @@ enum Command {
     Admin(admin::Args),
     /// Hubs of other domains, and what is decided about them, at the running hub
     Peers(peers::Args),
+    /// Accounts of the market at the running hub
+    Accounts(accounts::Args),
+    /// What providers earned at the running hub's market, and what they were paid
+    Payouts(payouts::Args),
     /// Keys for programs that hand in listings at the running hub
     Providers(providers::Args),
     /// Prints the OpenAPI document
@@ -97,6 +103,8 @@ pub fn main(models: Models) -> ExitCode {
         Command::Epoch(command) => epoch::run(&command),
         Command::Admin(args) => admin::run(&args),
         Command::Peers(args) => peers::run(&args),
+        Command::Accounts(args) => accounts::run(&args),
+        Command::Payouts(args) => payouts::run(&args),
         Command::Providers(args) => providers::run(&args),
         Command::Openapi => openapi::run(),
         Command::Health(args) => health::run(&args),

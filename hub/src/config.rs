@@ -8,6 +8,7 @@ mod check;
 mod engines;
 mod federation;
 mod load;
+mod market;
 mod render;
 mod search;
 mod section;
@@ -20,6 +21,7 @@ pub use check::Problems;
 pub use engines::{EngineSettings, NatsSettings, PostgresSettings, RedisSettings};
 pub use federation::{FederationSettings, PeerPolicy, static_peer};
 pub use load::{Overrides, load};
+pub use market::MarketSettings;
 pub use render::{commented_toml, default_toml, to_toml};
 pub use search::{MODELS, SearchSettings};
 pub use section::{Key, Section};
@@ -46,6 +48,8 @@ pub struct Settings {
     pub search: SearchSettings,
     /// Hubs of other domains.
     pub federation: FederationSettings,
+    /// Selling and buying capabilities.
+    pub market: MarketSettings,
     /// Requests that leave the hub.
     pub egress: EgressSettings,
     /// The engines that several processes share.
@@ -70,6 +74,7 @@ impl Settings {
         // Any free port, so that several can be tried side by side.
         settings.http.operator_listen.set_port(0);
         settings.hub.registration = Registration::Open;
+        settings.market.demo_credit = true;
         settings.egress.allow_http = true;
         settings.egress.allowed_private_ranges = load::loopback_ranges();
         settings

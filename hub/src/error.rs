@@ -9,7 +9,7 @@ use std::fmt;
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ALLOW, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
-use actix_web::{HttpResponse, ResponseError};
+use actix_web::{HttpResponse, HttpResponseBuilder, ResponseError};
 use aip_federation::outbox::OutboxError;
 use aip_federation::peers::StoreError as PeerStoreError;
 use aip_protocol::error::{ErrorCode, Refusal};
@@ -18,8 +18,15 @@ use serde_json::{Map, Value};
 
 use crate::limits::UNAVAILABLE_RETRY_SECS;
 
+mod market;
+
+pub use market::{MarketError, is_of_market, rendered};
+
 /// The media type of every error answer.
 pub const PROBLEM_JSON: &str = "application/problem+json";
+
+/// The media type of an error on AIMarket's paths.
+const JSON: &str = "application/json";
 
 /// What a caller reads when the hub itself failed; the cause stays in the log.
 const FAILURE_DETAIL: &str =
@@ -106,9 +113,20 @@ impl ApiError {
 
     /// The whole answer. `public_url` is the hub's address without a trailing slash.
     pub fn render(&self, request_id: &str, public_url: &str) -> HttpResponse {
+        let mut response = self.head(PROBLEM_JSON);
+        response.body(Value::Object(problem(&self.0.refusal, request_id, public_url)).to_string())
+    }
+
+    /// The same in the shape of AIMarket, on its paths.
+    pub(crate) fn render_for_market(&self) -> HttpResponse {
+        self.head(JSON).body(market::body(&self.0.refusal).to_string())
+    }
+
+    /// Everything of the answer but its body.
+    fn head(&self, media_type: &'static str) -> HttpResponseBuilder {
         let status = self.status();
         let mut response = HttpResponse::build(status);
-        response.content_type(PROBLEM_JSON);
+        response.content_type(media_type);
         if let Some(allow) = &self.0.allow {
             response.insert_header((ALLOW, allow.as_str()));
         }
@@ -121,7 +139,7 @@ impl ApiError {
         if self.0.closes {
             response.force_close();
         }
-        response.body(Value::Object(problem(&self.0.refusal, request_id, public_url)).to_string())
+        response
     }
 }
 
@@ -174,6 +192,16 @@ impl From<StoreError> for ApiError {
 impl From<PeerStoreError> for ApiError {
     fn from(failure: PeerStoreError) -> Self {
         Self::failed(ErrorCode::Unavailable, failure)
+    }
+}
+
+impl From<aip_market::store::StoreError> for ApiError {
+    fn from(failure: aip_market::store::StoreError) -> Self {
+        let code = match failure {
+            aip_market::store::StoreError::Unavailable(_) => ErrorCode::Unavailable,
+            aip_market::store::StoreError::Corrupt(_) => ErrorCode::Internal,
+        };
+        Self::failed(code, failure)
     }
 }
 

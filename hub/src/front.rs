@@ -3,6 +3,7 @@
 //!
 //! Logged are method, route template, status and duration. Never logged: queries, bodies, tokens, names in paths.
 
+use std::error::Error as StdError;
 use std::time::Duration;
 
 use actix_web::body::{BoxBody, MessageBody};
@@ -19,7 +20,7 @@ use tokio::time::Instant;
 
 use crate::app::App;
 use crate::cors;
-use crate::error::ApiError;
+use crate::error::{ApiError, MarketError, is_of_market};
 use crate::metrics::method_label;
 use crate::request_id::{self, RequestId};
 use crate::routes::Template;
@@ -97,20 +98,40 @@ fn rendered(app: &App, id: RequestId, answer: ServiceResponse<BoxBody>) -> Servi
     let Some(error) = answer.response().error() else {
         return answer;
     };
-    let problem = match error.as_error::<ApiError>() {
-        Some(error) => problem(app, id, error),
-        None => problem(app, id, &foreign(answer.status())),
+    if let Some(error) = error.as_error::<MarketError>() {
+        note(app, id, error.code(), error.cause());
+        let rendered = error.render();
+        return answer.into_response(rendered);
+    }
+    let path = answer.request().path();
+    let rendered = match error.as_error::<ApiError>() {
+        Some(error) => shaped(app, id, path, error),
+        None => shaped(app, id, path, &foreign(answer.status())),
     };
-    answer.into_response(problem)
+    answer.into_response(rendered)
 }
 
-fn problem(app: &App, id: RequestId, error: &ApiError) -> HttpResponse {
-    let code = error.code().as_str();
+/// The answer in the shape that its path has.
+fn shaped(app: &App, id: RequestId, path: &str, error: &ApiError) -> HttpResponse {
+    note(app, id, error.code().as_str(), error.cause());
+    if is_of_market(path) {
+        error.render_for_market()
+    } else {
+        error.render(&id.to_string(), &app.public_url)
+    }
+}
+
+/// Counts an error, and writes the cause of a failure to the log.
+fn note(
+    app: &App,
+    id: RequestId,
+    code: &'static str,
+    cause: Option<&(dyn StdError + Send + Sync + 'static)>,
+) {
     app.metrics.erred(code);
-    if let Some(cause) = error.cause() {
+    if let Some(cause) = cause {
         app.failures.log(id, code, cause);
     }
-    error.render(&id.to_string(), &app.public_url)
 }
 
 /// An error that the framework made before a handler ran.

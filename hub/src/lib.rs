@@ -21,6 +21,7 @@ pub mod hub_key;
 pub mod lifecycle;
 pub mod limits;
 pub mod logging;
+pub mod market;
 pub mod metrics;
 pub mod migrate_store;
 pub mod openapi;

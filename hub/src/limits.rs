@@ -116,6 +116,9 @@ pub const FORGET_EVERY_SECS: u64 = 600;
 /// Results that the market's form of a search can step over; further ones need the other form's cursor.
 pub const MARKET_OFFSET_MAX: u64 = 1_000;
 
+/// Pages of the catalog that one search of the market looks through: it also holds what is not sold.
+pub const MARKET_PAGES_MAX: u32 = 40;
+
 /// Bytes of the body of an ack: a thousand numbers and their members.
 pub const ACK_BODY_BYTES_MAX: usize = 32 * 1024;
 

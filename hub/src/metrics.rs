@@ -13,7 +13,10 @@ use prometheus::{
 mod engines;
 mod families;
 mod federation;
+mod market;
 pub(crate) mod rooms;
+
+pub use market::MarketMetrics;
 
 /// The media type of the text format.
 pub const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -35,6 +38,8 @@ pub struct Metrics {
     searches: Histogram,
     /// Searches by the leg that did not run.
     degraded: IntCounterVec,
+    /// What the market's doors count.
+    pub market: MarketMetrics,
 }
 
 impl Metrics {
@@ -77,6 +82,7 @@ impl Metrics {
         registry.register(Box::new(in_flight.clone()))?;
         registry.register(Box::new(errors.clone()))?;
         Ok(Self {
+            market: MarketMetrics::new(&registry)?,
             registry,
             requests,
             durations,

@@ -8,7 +8,7 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{self, Content, Ref, RefOr, ResponseBuilder};
 use utoipa::{Modify, OpenApi, ToSchema};
 
-use crate::error::PROBLEM_JSON;
+use crate::error::{PROBLEM_JSON, is_of_market};
 use crate::routes;
 
 /// The name of the scheme for `Authorization: Bearer`, for `security(("token" = []))`.
@@ -37,6 +37,20 @@ pub struct Problem {
     pub code: String,
     /// Ties the answer to the hub's log; also in `X-Request-Id`.
     pub request_id: String,
+}
+
+/// What every error answer of the market holds, beside members of the case.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct MarketProblem {
+    /// Always false.
+    pub success: bool,
+    /// The stable code; docs/protocol/market.md lists those of the market.
+    #[schema(example = "payment_required")]
+    pub error: String,
+    /// A sentence that says what to do; under `request_invalid` a list of `{type, loc, msg}`.
+    pub detail: String,
+    /// `v2`
+    pub protocol_version: String,
 }
 
 #[derive(OpenApi)]
@@ -84,6 +98,27 @@ pub struct Problem {
         routes::ingest::rows::delete_rows,
         routes::ingest::delete::delete,
         routes::market::search::search,
+        routes::market::invoke::invoke,
+        routes::market::manifest::manifest,
+        routes::market::prices::prices,
+        routes::market::well_known::well_known,
+        routes::market::schemas::schemas,
+        routes::market::schema::schema,
+        routes::market::channel::open::open,
+        routes::market::channel::show::show,
+        routes::market::channel::top_up::top_up,
+        routes::market::channel::close::close,
+        routes::market::account::create::create,
+        routes::market::account::show::show,
+        routes::market::account::ledger::ledger,
+        routes::market::account::rotate_key::rotate_key,
+        routes::market::account::add_key::add_key,
+        routes::market::account::revoke_key::revoke_key,
+        routes::market::receipts::show::show,
+        routes::market::receipts::verify::verify,
+        routes::market::verification::show::show,
+        routes::market::verification::appeal::appeal,
+        routes::market::earnings::earnings,
         routes::discovery::discovery,
         routes::health::live::live,
         routes::health::ready::ready,
@@ -106,6 +141,17 @@ pub struct Problem {
         routes::admin::peers::audit::audit,
         routes::admin::peers::evidence::evidence,
         routes::admin::peers::forget_history::forget_history,
+        routes::admin::accounts::list::accounts,
+        routes::admin::accounts::create::create_account,
+        routes::admin::accounts::show::account,
+        routes::admin::accounts::credit::credit,
+        routes::admin::accounts::standing::standing,
+        routes::admin::accounts::budget::budget,
+        routes::admin::accounts::add_key::add_account_key,
+        routes::admin::accounts::ledger::ledger,
+        routes::admin::payouts::list::payouts,
+        routes::admin::payouts::add::add_payout,
+        routes::admin::market::books,
         routes::admin::catalog::catalog,
         routes::admin::backup::backup,
         routes::admin::pause::pause,
@@ -117,13 +163,14 @@ pub struct Problem {
         routes::docs::style::style,
         routes::docs::start::start,
     ),
-    components(schemas(Problem)),
+    components(schemas(Problem, MarketProblem)),
     tags(
         (name = "identity", description = "Who an agent is: registration, rotation, resolution (§3)"),
         (name = "sending", description = "Envelopes in (§5)"),
         (name = "federation", description = "Mail between hubs (§8)"),
         (name = "receiving", description = "Envelopes out (§6)"),
         (name = "search", description = "What agents offer (§9)"),
+        (name = "market", description = "Calls of capabilities, and the money for them (AIMarket v2)"),
         (name = "authentication", description = "A token for an agent's own doors (§6)"),
         (name = "hub", description = "What this hub is (§8)"),
         (name = "operation", description = "Health and counters"),
@@ -181,12 +228,10 @@ struct Problems;
 
 impl Modify for Problems {
     fn modify(&self, document: &mut openapi::OpenApi) {
-        document
-            .paths
-            .paths
-            .values_mut()
-            .flat_map(operations)
-            .for_each(describe);
+        document.paths.paths.iter_mut().for_each(|(path, item)| {
+            let shape = Shape::of(path);
+            operations(item).for_each(|operation| describe(operation, shape));
+        });
     }
 }
 
@@ -202,19 +247,44 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     .filter_map(Option::as_mut)
 }
 
-fn describe(operation: &mut Operation) {
-    let problem = || Content::new(Some(Ref::from_schema_name("Problem")));
+/// The form that errors of a path have.
+#[derive(Clone, Copy)]
+struct Shape {
+    schema: &'static str,
+    media_type: &'static str,
+}
+
+impl Shape {
+    fn of(path: &str) -> Self {
+        if is_of_market(path) {
+            Self {
+                schema: "MarketProblem",
+                media_type: "application/json",
+            }
+        } else {
+            Self {
+                schema: "Problem",
+                media_type: PROBLEM_JSON,
+            }
+        }
+    }
+}
+
+fn describe(operation: &mut Operation, shape: Shape) {
+    let problem = || Content::new(Some(Ref::from_schema_name(shape.schema)));
     for (status, response) in &mut operation.responses.responses {
         if let RefOr::T(response) = response
             && (status.starts_with('4') || status.starts_with('5'))
             && response.content.is_empty()
         {
-            response.content.insert(PROBLEM_JSON.to_owned(), problem().into());
+            response
+                .content
+                .insert(shape.media_type.to_owned(), problem().into());
         }
     }
     let any = ResponseBuilder::new()
         .description("Any other refusal or failure")
-        .content(PROBLEM_JSON, problem());
+        .content(shape.media_type, problem());
     operation
         .responses
         .responses

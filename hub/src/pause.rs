@@ -14,10 +14,13 @@ use aip_protocol::time::Timestamp;
 use tokio::sync::{RwLock, RwLockReadGuard};
 
 mod mailboxes;
+mod market;
 mod names;
 mod peers;
 
 pub use mailboxes::PausableMailboxes;
+pub use market::PausableMarket;
+pub use market::PausableMarket;
 pub use names::PausableNames;
 pub use peers::PausablePeers;
 

@@ -165,6 +165,13 @@ impl TestHub {
         Self::built(settings, |_| ())
     }
 
+    /// A hub with other settings and other seams.
+    pub(crate) fn plugged(change: impl FnOnce(&mut Settings), plug: impl FnOnce(&mut Seams)) -> Self {
+        let mut settings = settings();
+        change(&mut settings);
+        Self::built(settings, plug)
+    }
+
     /// A hub whose mailboxes lie on such a disk, in the folder `dir`.
     pub(crate) fn on_disk(dir: &Path, disk: Arc<TestDisk>) -> Self {
         let options = RocksOptions {

@@ -38,6 +38,10 @@ pub enum Cost {
     Request,
     /// Creates an agent.
     Registration,
+    /// Invokes a capability.
+    Invocation,
+    /// Opens, fills, ends or shows an account or a channel.
+    Purse,
 }
 
 /// A network address, as far as limits tell one from another.
@@ -48,6 +52,8 @@ pub struct Network(u64);
 pub struct Throttle {
     requests: Option<Limit>,
     registrations: Option<Limit>,
+    invocations: Option<Limit>,
+    purses: Option<Limit>,
     strikes: Option<Strikes>,
     seed: RandomState,
     proxies: Vec<IpNet>,
@@ -78,7 +84,7 @@ impl Limit {
 impl Throttle {
     /// The limits that the settings ask for; 0 in a setting means none.
     pub fn new(settings: &Settings) -> Self {
-        let (http, registry) = (&settings.http, &settings.registry);
+        let (http, registry, market) = (&settings.http, &settings.registry, &settings.market);
         let open = settings.hub.development;
         let quota = |rate: u32, burst: u32, make: fn(NonZeroU32) -> Quota| {
             let rate = NonZeroU32::new(rate).filter(|_| !open)?;
@@ -92,6 +98,16 @@ impl Throttle {
             registrations: Limit::new(quota(
                 registry.registrations_per_minute,
                 registry.registration_burst,
+                Quota::per_minute,
+            )),
+            invocations: Limit::new(quota(
+                market.invokes_per_minute,
+                market.invoke_burst,
+                Quota::per_minute,
+            )),
+            purses: Limit::new(quota(
+                market.purse_requests_per_minute,
+                market.purse_requests_per_minute,
                 Quota::per_minute,
             )),
             seed: RandomState::new(),
@@ -110,6 +126,11 @@ impl Throttle {
         (!self.open).then(|| caller(req.peer_addr(), req.headers(), &self.proxies))
     }
 
+    /// The network that a request comes from, the same for every process and every run: what an anonymous caller is known by.
+    pub fn origin(&self, req: &HttpRequest) -> [u8; 8] {
+        network(caller(req.peer_addr(), req.headers(), &self.proxies)).to_be_bytes()
+    }
+
     /// Counts a request against its network address.
     ///
     /// # Errors
@@ -118,6 +139,8 @@ impl Throttle {
         let limit = match cost {
             Cost::Request => &self.requests,
             Cost::Registration => &self.registrations,
+            Cost::Invocation => &self.invocations,
+            Cost::Purse => &self.purses,
         };
         let Some(limit) = limit else { return Ok(()) };
         let detail = "Too many requests came from your network address. Wait for the time in Retry-After.";

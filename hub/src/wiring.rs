@@ -14,6 +14,7 @@ use aip_federation::egress::{
     EgressError, Exchange, GuardedClient, Limits, Outbound, Policy, SystemResolver,
 };
 use aip_federation::peers::FederationStore;
+use aip_market::store::{MarketStore, MemoryMarket};
 use aip_protocol::clock::Clock;
 use aip_protocol::error::Refusal;
 use aip_protocol::multikey::SigningKey;
@@ -39,7 +40,7 @@ use crate::datadir::{DataDir, DataDirError};
 use crate::federation;
 use crate::hub_key::{self, HubKeyError};
 use crate::lifecycle::Lifecycle;
-use crate::pause::{PausableMailboxes, PausableNames, PausablePeers, Pause};
+use crate::pause::{PausableMailboxes, PausableMarket, PausableNames, PausablePeers, Pause};
 use crate::stores::{self, Stores};
 
 mod hub;
@@ -47,7 +48,7 @@ mod identities;
 mod rooms;
 
 pub use hub::Hub;
-use rooms::{federate, open_registry, open_relay, own_agent};
+use rooms::{federate, market, open_registry, open_relay, own_agent};
 
 const DAY_SECS: u64 = 86_400;
 
@@ -107,6 +108,8 @@ pub struct Seams {
     pub exchange: Arc<dyn Exchange>,
     /// What is known and decided about other hubs.
     pub peers: Arc<dyn FederationStore>,
+    /// Accounts, channels, calls and receipts.
+    pub market: Arc<dyn MarketStore>,
     /// The hub's own key.
     pub hub_key: SigningKey,
     /// The one before it.
@@ -168,6 +171,7 @@ impl Seams {
             outbound: client.clone(),
             exchange: client,
             peers: stores.registry.clone(),
+            market: stores.registry.clone(),
             previous_hub_key: hub_key::previous(&hub_key::file(settings, folder))?,
             hub_key,
             operator_token,
@@ -192,6 +196,7 @@ impl Seams {
             grants: names.clone(),
             listings: names,
             peers,
+            market: Arc::new(PausableMarket::new(self.market, pause.clone())),
             mailboxes: Arc::new(PausableMailboxes::new(self.mailboxes, pause.clone())),
             pause: Some(pause),
             ..self
@@ -217,6 +222,7 @@ impl Seams {
             outbound: client.clone(),
             exchange: client,
             peers: names.clone(),
+            market: Arc::new(MemoryMarket::new()),
             hub_key: SigningKey::generate(&mut rng),
             previous_hub_key: None,
             operator_token: settings.http.operator_token.clone(),
@@ -268,6 +274,7 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
         recipients.ask(&federation);
         federation
     });
+    let market = market(&settings, &domain, &seams, (&registry, &agent));
     let source = StoredSource::new(seams.listings.clone(), registry.clone());
     let options = catalog_options(&settings, seams.index_dir, &seams.hub_key);
     let catalog = open_catalog(options, source, seams.embedders, &seams.clock)?;
@@ -283,6 +290,7 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
         store: seams.mailboxes,
         presence,
         federation,
+        market,
         hub_key: Arc::new(seams.hub_key),
         previous_hub_key: seams.previous_hub_key.map(Arc::new),
         agent,

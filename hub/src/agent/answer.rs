@@ -36,7 +36,9 @@ pub(super) async fn take(app: &App, item: &Item) -> Verdict {
         return Verdict::Done(Fate::Ignored);
     }
     if envelope.kind.ends_with(RESPONSE) {
-        return app.agent.take_answer(&envelope, item.attempt, app.shares_stores());
+        return app
+            .agent
+            .take_answer(&envelope, item.attempt, app.shares_stores());
     }
     let Some(stem) = envelope.kind.strip_suffix(REQUEST) else {
         return Verdict::Dead(ErrorCode::TypeUnsupported.as_str());

@@ -136,6 +136,9 @@ async fn run_until_closed(
     shutdown_timeout: Duration,
 ) -> anyhow::Result<()> {
     hub.start_agent().await;
+    if let Some(room) = &hub.app.market {
+        room.prepare().await;
+    }
     announce(&servers, hub, folder)?;
     let grace = shutdown_timeout.saturating_sub(CLOSING_RESERVE.min(shutdown_timeout / 2));
     tokio::select! {
@@ -150,6 +153,7 @@ fn announce(servers: &Servers, hub: &Hub, folder: &DataDir) -> anyhow::Result<()
     folder.publish_operator_url(&operator)?;
     hub.sweep_regularly();
     hub.follow_listings();
+    hub.keep_market();
     hub.federate();
     tracing::info!(
         hub.domain = %hub.app.domain,

@@ -224,6 +224,7 @@ impl Settings {
             registry,
             search,
             federation,
+            market,
             egress,
             engines,
             postgres,
@@ -238,6 +239,7 @@ impl Settings {
         registry.check_ranges("registry", found);
         search.check_ranges("search", found);
         federation.check_ranges("federation", found);
+        market.check_ranges("market", found);
         egress.check_ranges("egress", found);
         engines.check_ranges("engines", found);
         postgres.check_ranges("postgres", found);

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use super::section::{Key, Section};
 use super::{
-    EgressSettings, EngineSettings, FederationSettings, HttpSettings, HubSettings, LogSettings, NatsSettings,
-    PostgresSettings, ReceiveSettings, RedisSettings, RegistrySettings, RelaySettings, SearchSettings,
-    Settings,
+    EgressSettings, EngineSettings, FederationSettings, HttpSettings, HubSettings, LogSettings,
+    MarketSettings, NatsSettings, PostgresSettings, ReceiveSettings, RedisSettings, RegistrySettings,
+    RelaySettings, SearchSettings, Settings,
 };
 
 /// A section with its name in the file.
@@ -34,6 +34,7 @@ pub(super) const SECTIONS: &[SectionText] = &[
     text::<RegistrySettings>("registry"),
     text::<SearchSettings>("search"),
     text::<FederationSettings>("federation"),
+    text::<MarketSettings>("market"),
     text::<EgressSettings>("egress"),
     text::<EngineSettings>("engines"),
     text::<PostgresSettings>("postgres"),

@@ -2,6 +2,7 @@
 
 use aip_catalog::CatalogStats;
 use aip_federation::delivery::PeerView;
+use aip_market::store::Totals;
 use aip_protocol::time::Timestamp;
 use aip_registry::directory::Counts;
 use aip_relay::mailbox::{Health, StoreStats};
@@ -11,7 +12,7 @@ use prometheus::proto::MetricFamily;
 use prometheus::{IntCounterVec, IntGaugeVec, Opts};
 
 use super::families::Families;
-use super::{engines, federation};
+use super::{engines, federation, market};
 use crate::agent::{AgentStats, Fate};
 use crate::app::App;
 
@@ -23,6 +24,7 @@ pub(crate) fn gather(
     app: &App,
     counts: Option<Counts>,
     peers: &[PeerView],
+    money: Option<&Totals>,
 ) -> Result<Vec<MetricFamily>, prometheus::Error> {
     let families = Families::new();
     families.time(app.clock.now())?;
@@ -34,6 +36,9 @@ pub(crate) fn gather(
     families.catalog(&app.catalog.stats())?;
     if let Some(counts) = counts {
         families.registry(counts)?;
+    }
+    if let Some(room) = &app.market {
+        market::add(&families, room, money)?;
     }
     if let Some(federation) = &app.federation {
         federation::add(&families, federation, peers)?;

@@ -14,13 +14,16 @@ use crate::error::ApiError;
 use crate::extract::{Query, bearer, read_json};
 use crate::routes::Endpoint;
 
+pub mod accounts;
 pub mod agents;
 pub mod backup;
 pub mod catalog;
 pub mod create_invite;
 pub mod create_provider;
 pub mod invites;
+pub mod market;
 pub mod pause;
+pub mod payouts;
 pub mod peers;
 pub mod providers;
 pub mod quota;
@@ -65,6 +68,24 @@ pub const HISTORY_PATH: &str = "/admin/histories/{did}";
 pub const CATALOG_PATH: &str = "/admin/catalog";
 /// Takes a backup.
 pub const BACKUPS_PATH: &str = "/admin/backups";
+/// Lists and makes accounts.
+pub const ACCOUNTS_PATH: &str = "/admin/accounts";
+/// Shows an account.
+pub const ACCOUNT_PATH: &str = "/admin/accounts/{id}";
+/// Puts money into an account.
+pub const ACCOUNT_CREDITS_PATH: &str = "/admin/accounts/{id}/credits";
+/// Closes an account, or opens it.
+pub const ACCOUNT_STANDING_PATH: &str = "/admin/accounts/{id}/standing";
+/// Sets what an account may spend.
+pub const ACCOUNT_BUDGET_PATH: &str = "/admin/accounts/{id}/budget";
+/// Makes another key.
+pub const ACCOUNT_KEYS_PATH: &str = "/admin/accounts/{id}/keys";
+/// Shows what happened to an account's money.
+pub const ACCOUNT_LEDGER_PATH: &str = "/admin/accounts/{id}/ledger";
+/// Lists what providers earned, and notes what they were paid.
+pub const PAYOUTS_PATH: &str = "/admin/payouts";
+/// Shows the books.
+pub const BOOKS_PATH: &str = "/admin/market";
 /// Holds everything still, or goes on.
 pub const PAUSE_PATH: &str = "/admin/pause";
 
@@ -94,6 +115,19 @@ pub fn endpoints() -> Vec<Endpoint> {
         Endpoint::at(PEER_AUDIT_PATH).get(peers::audit::audit),
         Endpoint::at(PEER_EVIDENCE_PATH).get(peers::evidence::evidence),
         Endpoint::at(HISTORY_PATH).delete(peers::forget_history::forget_history),
+        Endpoint::at(ACCOUNTS_PATH)
+            .get(accounts::list::accounts)
+            .post(accounts::create::create_account),
+        Endpoint::at(ACCOUNT_PATH).get(accounts::show::account),
+        Endpoint::at(ACCOUNT_CREDITS_PATH).post(accounts::credit::credit),
+        Endpoint::at(ACCOUNT_STANDING_PATH).put(accounts::standing::standing),
+        Endpoint::at(ACCOUNT_BUDGET_PATH).put(accounts::budget::budget),
+        Endpoint::at(ACCOUNT_KEYS_PATH).post(accounts::add_key::add_account_key),
+        Endpoint::at(ACCOUNT_LEDGER_PATH).get(accounts::ledger::ledger),
+        Endpoint::at(PAYOUTS_PATH)
+            .get(payouts::list::payouts)
+            .post(payouts::add::add_payout),
+        Endpoint::at(BOOKS_PATH).get(market::books),
         Endpoint::at(CATALOG_PATH).get(catalog::catalog),
         Endpoint::at(BACKUPS_PATH).post(backup::backup),
         Endpoint::at(PAUSE_PATH).put(pause::pause).delete(resume::resume),

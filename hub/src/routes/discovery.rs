@@ -38,6 +38,7 @@ const FEATURES: &[(&str, &str)] = &[
     ("listings", "/api/v1/listings"),
     ("search", "/api/v1/search"),
     ("ingest", "/api/v1/ingest/listings"),
+    ("aimarket", "/ai-market/v2/invoke"),
     ("aimarket-search", "/ai-market/v2/search"),
 ];
 
@@ -118,7 +119,7 @@ fn document(app: &App, now: Timestamp) -> Result<Json, aip_protocol::error::Refu
         ("domain", Json::from(app.domain.as_str())),
         ("hub", Json::from(app.public_url.as_str())),
         ("keys", Json::from(vec![keys])),
-        ("features", Json::from(features())),
+        ("features", Json::from(features(app.market.is_some()))),
         (
             "registration",
             Json::from(registration(app.settings.hub.registration)),
@@ -139,11 +140,12 @@ fn document(app: &App, now: Timestamp) -> Result<Json, aip_protocol::error::Refu
     Ok(document.into())
 }
 
-fn features() -> Vec<&'static str> {
+/// `has_market`: whether the settings let this hub be a market.
+fn features(has_market: bool) -> Vec<&'static str> {
     let served: Vec<&str> = routes::public().iter().map(Endpoint::path).collect();
     FEATURES
         .iter()
-        .filter(|(_, path)| served.contains(path))
+        .filter(|(feature, path)| served.contains(path) && (has_market || !feature.starts_with("aimarket")))
         .map(|(feature, _)| *feature)
         .collect()
 }

@@ -31,7 +31,12 @@ pub async fn metrics(app: web::Data<App>) -> Result<HttpResponse, ApiError> {
         Some(federation) => federation.delivery.views().await.unwrap_or_default(),
         None => Vec::new(),
     };
-    let text = rooms::gather(&app, counts, &peers).and_then(|families| app.metrics.encode(families));
+    let money = match &app.market {
+        Some(room) => room.store().totals().await.ok(),
+        None => None,
+    };
+    let text =
+        rooms::gather(&app, counts, &peers, money.as_ref()).and_then(|families| app.metrics.encode(families));
     let text = text.map_err(|error| ApiError::failed(ErrorCode::Internal, error))?;
     Ok(HttpResponse::Ok()
         .insert_header((CONTENT_TYPE, TEXT_FORMAT))

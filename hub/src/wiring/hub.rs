@@ -15,6 +15,7 @@ use crate::agent;
 use crate::app::App;
 use crate::lifecycle::Lifecycle;
 use crate::limits::{FORGET_EVERY_SECS, FORGET_LISTINGS_MAX, LISTING_AGE_DAYS, LISTING_AHEAD_SECS};
+use crate::market::limits::SWEEP_INTERVAL;
 
 /// The code of a message that was dropped at its end (spec §5), in the frame to its sender.
 const EXPIRED_CODE: &str = "expired";
@@ -57,6 +58,24 @@ impl Hub {
             });
     }
 
+    /// Starts what follows the listings into the market, and its housekeeping.
+    pub fn keep_market(&self) {
+        let Some(room) = self.app.market.clone() else {
+            return;
+        };
+        let (shelf, closing) = (room.shelf.clone(), self.life.closing());
+        self.life.spawn(async move {
+            tokio::select! {
+                () = closing => {}
+                () = shelf.follow() => {}
+            }
+        });
+        self.life.spawn_every(SWEEP_INTERVAL, move || {
+            let room = room.clone();
+            async move { room.sweep().await }
+        });
+    }
+
     /// Starts sending to hubs of other domains.
     pub fn federate(&self) {
         if let Some(federation) = self.app.federation.clone() {
@@ -88,6 +107,9 @@ impl Hub {
         let begun = async {
             life.drained().await;
             self.app.relay.drained().await;
+            if let Some(room) = &self.app.market {
+                room.engine.drained().await;
+            }
         };
         tokio::select! {
             () = begun => {}

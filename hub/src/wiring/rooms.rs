@@ -16,6 +16,8 @@ use crate::agent::{AgentSeams, HubAgent};
 use crate::config::Settings;
 use crate::federation::{self, Federation, Recipients};
 use crate::hub_key;
+use crate::market::providers::{Admission, HttpProviders, MarketProviders, RelayProviders};
+use crate::market::{self, MarketRoom};
 
 /// Who exists at this hub.
 pub(super) fn open_registry(
@@ -83,6 +85,38 @@ pub(super) fn federate(
         is_shared: seams.cluster.is_some(),
     };
     Federation::assemble(settings, parts)
+}
+
+/// Where capabilities are sold; `None` where the settings say that there is no market.
+pub(super) fn market(
+    settings: &Settings,
+    domain: &Domain,
+    seams: &Seams,
+    (registry, agent): (&Arc<Registry>, &Arc<HubAgent>),
+) -> Option<Arc<MarketRoom>> {
+    if !settings.market.enabled {
+        return None;
+    }
+    let admission = Admission {
+        key: Arc::new(seams.hub_key.clone()),
+        hub: settings.public_url(),
+    };
+    let http = HttpProviders::new(seams.exchange.clone(), admission, seams.clock.clone());
+    let parts = market::Parts {
+        domain: domain.clone(),
+        store: seams.market.clone(),
+        listings: seams.listings.clone(),
+        registry: registry.clone(),
+        providers: Arc::new(MarketProviders::new(http, RelayProviders::new(agent.clone()))),
+        clock: seams.clock.clone(),
+        hub_key: seams.hub_key.clone(),
+        previous_hub_key: seams.previous_hub_key.clone(),
+        // As what can be paused is this process's alone.
+        is_shared: seams.pause.is_none(),
+        rng: Box::new(chance()),
+        references: Box::new(chance()),
+    };
+    Some(Arc::new(MarketRoom::open(settings, parts)))
 }
 
 /// The hub's own agent, and whom it can write to. `keys` are the hub's key and the one before it.

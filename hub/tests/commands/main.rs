@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+mod accounts;
 mod admin;
 mod peers;
 

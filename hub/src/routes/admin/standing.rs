@@ -49,7 +49,7 @@ pub async fn standing(
     }
     // What follows the listings looks at their agent again.
     app.listings.touch_of(&app.registry.did_of(&name)).await?;
-    app.catalog.nudge();
+    app.listings_changed();
     tracing::info!(agent.name = %name, standing = ?body.standing, "The operator changed the standing of {name}");
     Ok(HttpResponse::NoContent().finish())
 }

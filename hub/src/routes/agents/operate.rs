@@ -90,7 +90,7 @@ async fn end_offers(app: &App, identity: &Identity) {
         return;
     }
     match app.listings.remove_of(identity.did(), app.clock.now()).await {
-        Ok(_) => app.catalog.nudge(),
+        Ok(_) => app.listings_changed(),
         Err(error) => tracing::warn!(%error, "The listings of an agent that ended were not removed"),
     }
 }

@@ -53,7 +53,7 @@ pub async fn delete(app: web::Data<App>, req: HttpRequest) -> Result<HttpRespons
         offer: None,
     };
     let outcomes = ingest.store(vec![(1, row)], app.clock.now()).await?;
-    app.catalog.nudge();
+    app.listings_changed();
     let outcome = outcomes.into_iter().next();
     let done = outcome.map(|outcome| outcome.done).transpose()?;
     let done = done.ok_or_else(|| ApiError::failed(ErrorCode::Internal, "a row without an outcome"))?;

@@ -194,7 +194,7 @@ impl IngestReport {
             return Ok(());
         }
         let outcomes = ingest.store(step, app.clock.now()).await?;
-        app.catalog.nudge();
+        app.listings_changed();
         self.rows.extend(outcomes.into_iter().map(RowReport::of));
         Ok(())
     }

@@ -68,7 +68,7 @@ pub async fn delete(
     );
     match app.listings.put(&new, max, app.clock.now()).await? {
         Put::Stored { listing, .. } => {
-            app.catalog.nudge();
+            app.listings_changed();
             Ok(HttpResponse::Ok().json(ListingAnswer::of(listing, "deleted")))
         }
         Put::Unchanged(listing) => Ok(HttpResponse::Ok().json(ListingAnswer::of(listing, "deleted"))),

@@ -60,7 +60,7 @@ pub async fn publish(
     let max = app.settings.search.listings_per_agent_max;
     match app.listings.put(&to_store(&listing, &offer), max, now).await? {
         Put::Stored { listing, .. } => {
-            app.catalog.nudge();
+            app.listings_changed();
             Ok(HttpResponse::Created().json(ListingAnswer::of(listing, "stored")))
         }
         Put::Unchanged(listing) => Ok(HttpResponse::Ok().json(ListingAnswer::of(listing, "unchanged"))),

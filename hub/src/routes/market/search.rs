@@ -1,32 +1,30 @@
-//! `GET /ai-market/v2/search?intent=`: capabilities, in the form of the AI-Market protocol v2.
+//! `GET /ai-market/v2/search?intent=`: capabilities that are sold here, in the form of AIMarket v2.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use actix_web::http::header::RETRY_AFTER;
 use actix_web::{HttpRequest, HttpResponse, web};
 use aip_catalog::limits::{PAGE_RESULTS_MAX, QUERY_BYTES_MAX};
 use aip_catalog::{FoundItem, Price, Query as CatalogQuery};
-use aip_protocol::error::ErrorCode;
+use aip_market::money::Usd;
+use aip_market::offer::Offer;
+use aip_market::refusal::MarketRefusal;
 use aip_protocol::fusion::Ranks;
-use aip_protocol::json::Json;
 use aip_protocol::listing::ListingKind;
-use aip_protocol::name::Domain;
-use aip_registry::listings::StoredListing;
+use aip_protocol::market::Number;
 use serde::Serialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use utoipa::ToSchema;
 
+use super::{PROTOCOL, room};
 use crate::app::App;
-use crate::error::ApiError;
+use crate::error::{ApiError, MarketError};
 use crate::extract::Query;
-use crate::limits::{MARKET_OFFSET_MAX, SEARCH_LIMIT_DEFAULT, SEARCH_WORD_BYTES_MAX};
-use crate::routes::search::answer::{ResultAgent, agent_of, millis, price, search as ask};
+use crate::limits::{MARKET_OFFSET_MAX, MARKET_PAGES_MAX, SEARCH_LIMIT_DEFAULT, SEARCH_WORD_BYTES_MAX};
+use crate::market::shelf::Shelf;
+use crate::routes::search::answer::{ResultAgent, agent_of, millis, search as ask};
 use crate::throttle::Cost;
-
-/// The version of the protocol that is answered in.
-const PROTOCOL: &str = "v2";
 
 /// Every parameter of that protocol's search.
 const PARAMETERS: &[&str] = &[
@@ -71,15 +69,17 @@ pub struct MarketAnswer {
 /// One capability that was found.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct MarketMatch {
-    /// The attribute `product_id`, or the agent's name.
+    /// AIMarket's id of the product.
     pub product_id: String,
-    /// The attribute `capability_id`, or the agent's own id of the listing.
+    /// AIMarket's id of the capability.
     pub capability_id: String,
     /// This hub's id of the listing.
     pub listing_id: String,
-    /// The hub that holds it.
-    pub source_hub: String,
-    /// The same, for people.
+    /// The version of the listing.
+    pub version: u64,
+    /// `local`: what a call names, and where a receipt's key is looked for.
+    pub source_hub: &'static str,
+    /// This hub's domain.
     pub source_hub_name: String,
     /// Its name.
     pub name: String,
@@ -87,6 +87,8 @@ pub struct MarketMatch {
     pub display_name: String,
     /// What it does.
     pub description: String,
+    /// Its category.
+    pub category: Option<String>,
     /// 1.0 is first in every list.
     pub score: f64,
     /// `hybrid`, `lexical`, `semantic` or `browse`: the lists that hold it.
@@ -94,18 +96,23 @@ pub struct MarketMatch {
     /// The same as a share of the score, by list.
     #[schema(value_type = Object)]
     pub score_breakdown: Value,
-    /// The price of a call, where it is in US dollars.
-    #[schema(value_type = Option<f64>)]
-    pub price_per_call_usd: Option<Box<RawValue>>,
+    /// The price of a call.
+    pub price_per_call_usd: f64,
     /// The same: this hub adds no fee.
-    #[schema(value_type = Option<f64>)]
-    pub routed_price_usd: Option<Box<RawValue>>,
+    pub routed_price_usd: f64,
     /// Hundredths of a percent that this hub adds.
     pub routing_fee_bps: u32,
     /// The price exactly as its agent wrote it.
     pub price_text: Option<String>,
     /// Its currency.
     pub currency: Option<String>,
+    /// `public_free` or `paid`.
+    pub access_mode: &'static str,
+    /// Whether an account can pay it.
+    pub credits_eligible: bool,
+    /// What may be had for nothing: the largest number of a field of the input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub free_tier_max: Option<BTreeMap<String, f64>>,
     /// The trust in its agent, 0 to 1.
     pub trust_score: f64,
     /// The agent's DID.
@@ -116,8 +123,10 @@ pub struct MarketMatch {
     pub seller_kind: &'static str,
     /// Always false: this hub lists nothing for show.
     pub demo: bool,
-    /// Whether it can be had now.
+    /// Always true: what cannot be had now is not found.
     pub offerable: bool,
+    /// `local`
+    pub route_status: &'static str,
     /// What a call must bring.
     pub input_required: Vec<String>,
 }
@@ -127,17 +136,17 @@ pub struct MarketMatch {
     get,
     path = "/ai-market/v2/search",
     operation_id = "market_search",
-    tag = "search",
-    summary = "Search capabilities, in the form of AI-Market v2",
-    description = "The same search as `/api/v1/search?kind=capability`, for clients of that protocol. `max_latency_ms`, \
+    tag = "market",
+    summary = "Search capabilities that are sold here",
+    description = "The same search as `/api/v1/search?kind=capability`, of what can be invoked. `max_latency_ms`, \
                    `include_demo` and `include_stale` are taken and change nothing: this hub lists nothing for show and \
                    nothing stale.",
     params(
         ("intent" = Option<String>, Query, description = "What is to be done"),
-        ("budget" = Option<String>, Query, description = "The highest price of a call, in US dollars"),
+        ("budget" = Option<f64>, Query, description = "The highest price of a call, in US dollars"),
         ("max_latency_ms" = Option<String>, Query, description = "Taken and not used"),
         ("min_trust" = Option<f64>, Query, description = "From 0 to 1"),
-        ("hub" = Option<String>, Query, description = "`any`, or the domain of a hub"),
+        ("hub" = Option<String>, Query, description = "`any`, `local`, or this hub's domain or URL"),
         ("category" = Option<String>, Query, description = "Only of this category"),
         ("include_demo" = Option<bool>, Query, description = "Taken and not used"),
         ("include_stale" = Option<bool>, Query, description = "Taken and not used"),
@@ -146,80 +155,35 @@ pub struct MarketMatch {
     ),
     responses(
         (status = 200, description = "What was found", body = MarketAnswer),
-        (status = 422, description = "A parameter is unknown or not in its form: `{\"detail\": […]}`",
-         body = Object, content_type = "application/json"),
-        (status = 429, description = "Too many requests from one address: `{\"detail\": …}`",
-         body = Object, content_type = "application/json"),
-        (status = 503, description = "The catalog cannot be asked now"),
+        (status = 422, description = "A parameter is unknown or not in its form: `detail` is a list"),
+        (status = 429, description = "Too many requests from one address"),
+        (status = 503, description = "The catalog cannot be asked now, or this hub has no market"),
     )
 )]
-pub async fn search(app: web::Data<App>, req: HttpRequest) -> Result<HttpResponse, ApiError> {
-    match answer(&app, &req).await {
-        Ok(answer) => Ok(HttpResponse::Ok().json(answer)),
-        Err(Stop::Invalid { parameter, should }) => {
-            let problem = json!({ "type": "value_error", "loc": ["query", parameter], "msg": should });
-            Ok(HttpResponse::UnprocessableEntity().json(json!({ "detail": [problem] })))
-        }
-        Err(Stop::Refused(error)) if error.status().is_client_error() => {
-            let mut response = HttpResponse::build(error.status());
-            if let Some(secs) = error.refusal().retry_after_secs {
-                response.insert_header((RETRY_AFTER, secs));
-            }
-            Ok(response.json(json!({ "detail": error.refusal().detail })))
-        }
-        Err(Stop::Refused(error)) => Err(error),
-    }
-}
-
-/// Why there is no answer.
-enum Stop {
-    Invalid { parameter: String, should: String },
-    Refused(ApiError),
-}
-
-impl From<ApiError> for Stop {
-    fn from(error: ApiError) -> Self {
-        Self::Refused(error)
-    }
-}
-
-/// What was asked for.
-struct Wanted {
-    query: CatalogQuery,
-    offset: u64,
-    limit: u64,
-}
-
-async fn answer(app: &App, req: &HttpRequest) -> Result<MarketAnswer, Stop> {
-    app.throttle.admit(Cost::Request, req)?;
+pub async fn search(app: web::Data<App>, req: HttpRequest) -> Result<HttpResponse, MarketError> {
+    app.throttle.admit(Cost::Request, &req)?;
+    let shelf = &room(&app)?.shelf;
     let began = Instant::now();
-    let Wanted { query, offset, limit } = wanted(req)?;
-    let page = gather(app, query.clone(), offset, limit).await?;
-    let ids: Vec<_> = page.items.iter().map(|item| item.entry.id.clone()).collect();
-    let stored = app.listings.get_many(&ids).await.map_err(ApiError::from)?;
-    let by_id = |stored: StoredListing| (stored.id.clone(), stored);
-    let stored: HashMap<_, _> = stored.into_iter().map(by_id).collect();
-    let mut matches = Vec::with_capacity(page.items.len());
-    for item in page.items {
-        // One that was deleted a moment ago is left out.
-        let Some(stored) = stored.get(&item.entry.id).filter(|stored| !stored.deleted) else {
-            continue;
-        };
-        if let Some(agent) = agent_of(app, &item.entry.agent).await? {
-            matches.push(found(app, item, agent, stored)?);
+    let wanted = wanted(&app, &req)?;
+    let (offset, limit) = (wanted.offset, wanted.limit);
+    let (query, category) = (wanted.query.text.clone(), wanted.query.filter.category.clone());
+    let part = gather(&app, shelf, wanted).await?;
+    let mut matches = Vec::with_capacity(part.items.len());
+    for (item, offer) in part.items {
+        if let Some(agent) = agent_of(&app, &offer.agent).await? {
+            matches.push(found(&app, item, &offer, agent));
         }
     }
-    let mode = if page.degraded { "lexical" } else { "hybrid" };
-    Ok(MarketAnswer {
-        category: query.filter.category,
-        query: query.text,
+    Ok(HttpResponse::Ok().json(MarketAnswer {
+        query,
+        category,
         matches,
-        total: page.total,
+        total: part.total,
         offset,
         limit,
-        has_more: page.has_more,
+        has_more: part.has_more,
         search: json!({
-            "mode": mode,
+            "mode": if part.degraded { "lexical" } else { "hybrid" },
             "languages": [],
             "interpreted_concepts": [],
             "latency_ms": millis(began.elapsed()),
@@ -227,59 +191,72 @@ async fn answer(app: &App, req: &HttpRequest) -> Result<MarketAnswer, Stop> {
         }),
         total_hubs_searched: 1,
         protocol_version: PROTOCOL,
-    })
+    }))
+}
+
+/// What was asked for.
+struct Wanted {
+    query: CatalogQuery,
+    budget: Option<Usd>,
+    offset: u64,
+    limit: u64,
+    /// Whether what is asked for can be at this hub at all.
+    here: bool,
 }
 
 /// A part of what was found, by its place.
+#[derive(Default)]
 struct Part {
-    items: Vec<FoundItem>,
+    items: Vec<(FoundItem, Arc<Offer>)>,
     total: u64,
     has_more: bool,
     degraded: bool,
 }
 
-/// Follows the pages of the catalog to the part that was asked for; their number is bounded by the offset's bound.
-async fn gather(app: &App, mut query: CatalogQuery, offset: u64, limit: u64) -> Result<Part, ApiError> {
-    let (mut seen, mut items, mut degraded) = (0_u64, Vec::new(), false);
+/// Follows the pages of the catalog to the part that was asked for. The catalog also holds what is not sold, so that their
+/// number has a bound of its own.
+async fn gather(app: &App, shelf: &Shelf, wanted: Wanted) -> Result<Part, ApiError> {
+    let mut part = Part::default();
+    if !wanted.here {
+        return Ok(part);
+    }
+    let (mut query, (offset, end)) = (wanted.query, (wanted.offset, wanted.offset + wanted.limit));
+    let fits = |offer: &Arc<Offer>| wanted.budget.is_none_or(|budget| offer.price <= budget);
     query.limit = PAGE_RESULTS_MAX;
-    loop {
+    for _page in 0..MARKET_PAGES_MAX {
         let found = ask(app, &query).await?;
-        degraded |= !found.degraded.is_empty();
+        part.degraded |= !found.degraded.is_empty();
         for item in found.items {
-            if (offset..offset + limit).contains(&seen) {
-                items.push(item);
+            let Some(offer) = shelf.sold_as(item.entry.number).filter(fits) else {
+                continue;
+            };
+            if (offset..end).contains(&part.total) {
+                part.items.push((item, offer));
             }
-            seen += 1;
+            part.total += 1;
         }
         query.cursor = found.next_cursor;
-        if query.cursor.is_none() || seen >= offset + limit {
+        if query.cursor.is_none() || part.total >= end {
             break;
         }
     }
-    Ok(Part {
-        items,
-        total: seen,
-        has_more: query.cursor.is_some() || seen > offset + limit,
-        degraded,
-    })
+    part.has_more = query.cursor.is_some() || part.total > end;
+    Ok(part)
 }
 
-fn invalid(parameter: &str, should: impl Into<String>) -> Stop {
-    Stop::Invalid {
-        parameter: parameter.to_owned(),
-        should: should.into(),
-    }
+fn invalid(parameter: &str, should: impl Into<String>) -> MarketError {
+    MarketRefusal::request(&["query", parameter], should.into()).into()
 }
 
 /// The same refusal in the market's shape.
-fn reshaped(error: &ApiError) -> Stop {
+fn reshaped(error: &ApiError) -> MarketError {
     let refusal = error.refusal();
     let named = refusal.members.iter().find(|(name, _)| *name == "parameter");
     let named = named.and_then(|(_, value)| value.as_str()).unwrap_or_default();
     invalid(named, refusal.detail.clone())
 }
 
-fn wanted(req: &HttpRequest) -> Result<Wanted, Stop> {
+fn wanted(app: &App, req: &HttpRequest) -> Result<Wanted, MarketError> {
     let parameters = Query::parse(req, PARAMETERS).map_err(|error| reshaped(&error))?;
     let text = |name: &'static str| {
         let text = parameters.text(name);
@@ -294,34 +271,23 @@ fn wanted(req: &HttpRequest) -> Result<Wanted, Stop> {
         ..CatalogQuery::default()
     };
     if query.text.len() > QUERY_BYTES_MAX {
-        return Err(invalid(
-            "intent",
-            format!("is text of at most {QUERY_BYTES_MAX} bytes"),
-        ));
+        let should = format!("is text of at most {QUERY_BYTES_MAX} bytes");
+        return Err(invalid("intent", should));
     }
     query.filter.kinds = vec![ListingKind::Capability];
-    if let Some(budget) = text("budget")? {
-        let should = "is plain decimal digits with an optional fraction";
-        query.filter.price_max = Some(Price::parse(&budget).map_err(|_refusal| invalid("budget", should))?);
-        query.filter.currency = Some("USD".to_owned());
-    }
+    let budget = text("budget")?.map(|budget| dollars(&budget)).transpose()?;
     if let Some(trust) = text("min_trust")? {
         let plain = Price::parse(&trust).is_ok();
         let trust = trust.parse::<f64>().ok().filter(|_| plain);
         let trust = trust.filter(|trust| (0.0..=1.0).contains(trust));
         query.filter.trust_min = Some(trust.ok_or_else(|| invalid("min_trust", "is a number from 0 to 1"))?);
     }
-    if let Some(hub) = text("hub")?.filter(|hub| hub != "any") {
-        let domain = Domain::parse(&hub).map_err(|_refusal| invalid("hub", "is `any` or a domain"))?;
-        query.filter.domain = Some(domain);
-    }
+    let here = text("hub")?.is_none_or(|hub| is_here(app, &hub));
     query.filter.category = text("category")?.filter(|category| !category.is_empty());
     let fits = |word: &String| word.len() <= SEARCH_WORD_BYTES_MAX;
     if !query.filter.category.as_ref().is_none_or(fits) {
-        return Err(invalid(
-            "category",
-            format!("is text of at most {SEARCH_WORD_BYTES_MAX} bytes"),
-        ));
+        let should = format!("is text of at most {SEARCH_WORD_BYTES_MAX} bytes");
+        return Err(invalid("category", should));
     }
     let most = u64::from(PAGE_RESULTS_MAX);
     let limit = match number("limit", most, u64::from(SEARCH_LIMIT_DEFAULT))? {
@@ -330,57 +296,64 @@ fn wanted(req: &HttpRequest) -> Result<Wanted, Stop> {
     };
     Ok(Wanted {
         query,
+        budget,
         offset: number("offset", MARKET_OFFSET_MAX, 0)?,
         limit,
+        here,
     })
 }
 
-fn found(
-    app: &App,
-    item: FoundItem,
-    agent: ResultAgent,
-    stored: &StoredListing,
-) -> Result<MarketMatch, ApiError> {
-    let json = Json::parse(&stored.json).map_err(|refusal| ApiError::failed(ErrorCode::Internal, refusal))?;
-    let own = |name: &str| {
-        json.get("attributes")
-            .and_then(|all| all.get(name))
-            .and_then(Json::as_str)
-    };
-    let in_dollars = item.entry.currency.as_deref() == Some("USD");
-    let dollars = || {
-        item.entry
-            .price_text
-            .as_deref()
-            .filter(|_| in_dollars)
-            .and_then(price)
-    };
-    let hub = item.entry.source_hub.to_string();
-    Ok(MarketMatch {
-        product_id: own("product_id").unwrap_or(item.entry.agent.name()).to_owned(),
-        capability_id: own("capability_id").unwrap_or(&stored.listing_id).to_owned(),
-        source_hub_name: hub.clone(),
-        source_hub: hub,
-        display_name: item.entry.name.clone(),
+/// In any spelling of JSON: clients write `3.0` and `1e-05`.
+fn dollars(text: &str) -> Result<Usd, MarketError> {
+    let number = Number::parse(text).and_then(|number| Usd::from_f64(number.as_f64()).ok());
+    number.ok_or_else(|| invalid("budget", "is a number of US dollars from 0 up"))
+}
+
+/// Whether a hub that is named is this one. What other hubs sell is not found here.
+fn is_here(app: &App, hub: &str) -> bool {
+    matches!(hub, "" | "any" | "local")
+        || hub == app.domain.as_str()
+        || hub.trim_end_matches('/') == app.public_url
+}
+
+fn found(app: &App, item: FoundItem, offer: &Offer, agent: ResultAgent) -> MarketMatch {
+    let price = offer.price.to_f64();
+    let tier = offer.free_tier.as_ref();
+    MarketMatch {
+        product_id: offer.product_id.clone(),
+        capability_id: offer.capability_id.clone(),
+        listing_id: offer.id.clone(),
+        version: offer.version,
+        source_hub: "local",
+        source_hub_name: app.domain.to_string(),
+        display_name: offer.name.clone(),
+        name: offer.name.clone(),
+        description: offer.description.clone(),
+        category: offer.category.clone(),
         score: item.relevance_score.unwrap_or_default(),
         match_type: match_type(item.ranks),
         score_breakdown: breakdown(item.ranks, app.settings.search.fusion_k),
-        price_per_call_usd: dollars(),
-        routed_price_usd: dollars(),
+        price_per_call_usd: price,
+        routed_price_usd: price,
         routing_fee_bps: 0,
         price_text: item.entry.price_text,
         currency: item.entry.currency,
+        access_mode: if offer.price == Usd::ZERO {
+            "public_free"
+        } else {
+            "paid"
+        },
+        credits_eligible: true,
+        free_tier_max: tier.map(|tier| BTreeMap::from([(tier.field.clone(), tier.max)])),
         trust_score: item.trust_score,
         publisher_id: agent.did,
         seller_id: agent.handle,
         seller_kind: "agent",
         demo: false,
-        offerable: item.entry.available.unwrap_or(true),
-        input_required: required(&json),
-        listing_id: item.entry.id,
-        name: item.entry.name,
-        description: item.entry.description,
-    })
+        offerable: true,
+        route_status: "local",
+        input_required: required(offer),
+    }
 }
 
 fn match_type(ranks: Ranks) -> &'static str {
@@ -400,10 +373,9 @@ fn breakdown(ranks: Ranks, k: u32) -> Value {
 }
 
 /// The names under `required` of the input's schema.
-fn required(listing: &Json) -> Vec<String> {
-    let names = listing
-        .get("input_schema")
-        .and_then(|schema| schema.get("required"));
-    let names = names.and_then(Json::as_array).unwrap_or_default().iter();
-    names.filter_map(Json::as_str).map(str::to_owned).collect()
+fn required(offer: &Offer) -> Vec<String> {
+    let schema = offer.input_schema.as_ref().map(|schema| schema.value());
+    let names = schema.and_then(|schema| schema.get("required"));
+    let names = names.and_then(Value::as_array).into_iter().flatten();
+    names.filter_map(Value::as_str).map(str::to_owned).collect()
 }

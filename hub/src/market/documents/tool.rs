@@ -1,0 +1,70 @@
+//! A capability, as documents describe it.
+
+use aip_market::offer::Offer;
+use aip_market::schema::Schema;
+use aip_protocol::market::{Members, Number, Value};
+
+use super::Facts;
+
+/// A tool of the manifest.
+pub(super) fn tool(facts: &Facts, offer: &Offer) -> Value {
+    let mut tool = priced(offer);
+    let name = format!("{}.{}", offer.product_id, offer.capability_id);
+    let mode = if offer.price.micros() == 0 {
+        "public_free"
+    } else {
+        "paid"
+    };
+    let members = [
+        ("name", Value::from(name)),
+        ("display_name", offer.name.as_str().into()),
+        ("description", offer.description.as_str().into()),
+        ("listing_id", offer.id.as_str().into()),
+        ("version", offer.version.into()),
+        ("publisher_id", offer.agent.as_str().into()),
+        ("input_schema", schema(offer.input_schema.as_ref())),
+        ("output_schema", schema(offer.output_schema.as_ref())),
+        ("price_per_call_usd", Value::usd(offer.price.micros())),
+        ("access_mode", mode.into()),
+        ("offerable", true.into()),
+        ("source_hub_name", facts.domain.as_str().into()),
+        // The hub's own: the address of the provider is nobody else's business.
+        ("invoke_url", facts.url("/ai-market/v2/invoke")),
+    ];
+    tool.extend(members.map(|(name, value)| (name.to_owned(), value)));
+    if let Some(category) = &offer.category {
+        tool.insert("category".to_owned(), category.as_str().into());
+    }
+    if let Some(tier) = &offer.free_tier
+        && let Some(max) = Number::float(tier.max)
+    {
+        let tier = [(tier.field.clone(), Value::from(max))];
+        tool.insert("free_tier_max".to_owned(), Members::from(tier).into());
+    }
+    tool.into()
+}
+
+/// What a capability costs, and where it is.
+pub(super) fn priced(offer: &Offer) -> Members {
+    let members = [
+        ("product_id", Value::from(offer.product_id.as_str())),
+        ("capability_id", offer.capability_id.as_str().into()),
+        ("routed_price_usd", Value::usd(offer.price.micros())),
+        ("routing_fee_bps", 0_u32.into()),
+        ("source_hub", "local".into()),
+        ("route_status", "local".into()),
+    ];
+    members
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}
+
+/// An object always: readers count on one.
+fn schema(schema: Option<&Schema>) -> Value {
+    let given = schema.map(Schema::value).filter(|value| value.is_object());
+    given.map_or_else(
+        || [("type", Value::from("object"))].into(),
+        |value| value.clone().into(),
+    )
+}

@@ -1,0 +1,105 @@
+//! `/.well-known/ai-market.json`: what this hub is, and how it is paid. Signed as a whole.
+
+use std::collections::BTreeSet;
+
+use aip_market::limits::ANSWERS_KEPT;
+use aip_protocol::market::{Value, document, signature, time_text};
+use aip_protocol::time::Timestamp;
+
+use super::{Facts, count, secs};
+use crate::market::shelf::Sold;
+
+/// What the market counts in: a millionth of a dollar.
+const MIN_UNIT_MICROS: u64 = 1;
+
+pub(super) fn signed(facts: &Facts, sold: &Sold, now: Timestamp) -> Value {
+    let products: BTreeSet<&str> = sold
+        .offers
+        .iter()
+        .map(|offer| offer.product_id.as_str())
+        .collect();
+    let nothing = || Value::Array(Vec::new());
+    let members = [
+        ("name", Value::from(facts.domain.as_str())),
+        (
+            "description",
+            format!(
+                "The market of {}: what its agents can do, for whoever pays.",
+                facts.domain
+            )
+            .into(),
+        ),
+        ("protocol_versions", vec!["v2"].into()),
+        ("hub_version", env!("CARGO_PKG_VERSION").into()),
+        ("hub_url", facts.base_url.as_str().into()),
+        ("manifest_url", facts.url("/ai-market/v2/manifest")),
+        ("prices_url", facts.url("/ai-market/v2/prices")),
+        ("search_url", facts.url("/ai-market/v2/search")),
+        ("invoke_url", facts.url("/ai-market/v2/invoke")),
+        ("aip_url", facts.url("/.well-known/aip")),
+        (
+            "signer_public_key",
+            signature::key_text(facts.key.public()).into(),
+        ),
+        ("products_count", count(products.len())),
+        ("capabilities_count", count(sold.count)),
+        ("federated_capabilities_count", 0_u32.into()),
+        ("supported_chains", nothing()),
+        ("supported_tokens", nothing()),
+        ("federation", [("routing_fee_bps", 0_u32.into())].into()),
+        ("peers", nothing()),
+        ("payment_configured", true.into()),
+        ("payment_rails", rails(facts)),
+        ("free_trial", trial(facts)),
+        ("idempotency", idempotency()),
+        ("generated_at", time_text(now).into()),
+    ];
+    let members = members.into_iter().map(|(name, value)| (name.to_owned(), value));
+    document::sign(members.collect(), &facts.key)
+}
+
+fn rails(facts: &Facts) -> Value {
+    let credits = [
+        ("enabled", Value::from(true)),
+        ("header", "X-API-Key".into()),
+        ("open_signup", facts.market.open_signup.into()),
+        ("signup_url", facts.url("/ai-market/v2/accounts")),
+        ("free_grant_usd", Value::usd(0)),
+        ("min_unit_usd", Value::usd(MIN_UNIT_MICROS)),
+    ];
+    let channel = [
+        ("enabled", Value::from(true)),
+        ("header", "X-Payment-Channel".into()),
+        ("secret_header", "X-Payment-Channel-Secret".into()),
+        ("open_url", facts.url("/ai-market/v2/channel/open")),
+        ("demo_credit", facts.market.demo_credit.into()),
+        ("chains", Value::Array(Vec::new())),
+    ];
+    let seller_direct = [("enabled", Value::from(false))];
+    Value::from([
+        ("credits", credits.into()),
+        ("channel", channel.into()),
+        ("seller_direct", seller_direct.into()),
+    ])
+}
+
+fn trial(facts: &Facts) -> Value {
+    let trials = facts.market.trials_per_visitor;
+    Value::from([
+        ("enabled", Value::from(trials > 0)),
+        ("max_invokes_per_visitor", trials.into()),
+        ("quota_window", "lifetime".into()),
+        ("renews", false.into()),
+        ("visitor_header", "X-AIMarket-Sandbox-Visitor".into()),
+        ("excluded_capabilities", Value::Array(Vec::new())),
+        ("exhausted_status", 429_u32.into()),
+        ("exhausted_error", "trial_quota_exhausted".into()),
+    ])
+}
+
+fn idempotency() -> Value {
+    Value::from([
+        ("header", Value::from("Idempotency-Key")),
+        ("kept_secs", secs(ANSWERS_KEPT)),
+    ])
+}

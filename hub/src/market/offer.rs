@@ -1,0 +1,233 @@
+//! What of a listing is sold, and how: the reading of `kind: capability` listings as offers (docs/protocol/market.md).
+
+use aip_market::money::Usd;
+use aip_market::offer::{Offer, Terms, is_id};
+use aip_market::schema::Schema;
+use aip_protocol::error::Refusal;
+use aip_protocol::json::Json;
+use aip_protocol::listing::{ListingKind, Offer as Listed};
+use aip_protocol::name::Did;
+use aip_registry::listings::StoredListing;
+use serde_json::Value;
+
+/// Why a listing makes no offer at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoOffer {
+    /// It is no capability.
+    OtherKind,
+    /// It cannot be read.
+    Unreadable,
+    /// Its product or its capability has an id that is none of AIMarket's.
+    IdInvalid,
+}
+
+impl From<Refusal> for NoOffer {
+    fn from(_: Refusal) -> Self {
+        Self::Unreadable
+    }
+}
+
+/// The offer that a listing makes. What it says about its price, its schemas or how it is called may not be in its form: then
+/// it stands here, holds its name, and cannot be invoked.
+///
+/// # Errors
+/// It is no offer, and why.
+pub fn offer(stored: &StoredListing) -> Result<Offer, NoOffer> {
+    let listed = Listed::from_json(&Json::parse(&stored.json)?)?;
+    if listed.kind != ListingKind::Capability {
+        return Err(NoOffer::OtherKind);
+    }
+    let (product_id, capability_id) = ids(&listed, &stored.agent)?;
+    let terms = listed
+        .extra
+        .get("invoke")
+        .and_then(|invoke| Terms::read(invoke).ok());
+    let price = price(&listed);
+    let schemas = ["input_schema", "output_schema"].map(|name| schema(&listed, name));
+    let is_sold = listed.available.unwrap_or(true) && price.is_some() && schemas.iter().all(Option::is_some);
+    let (way, timeout, free_tier) = match terms {
+        Some(terms) => (Some(terms.way), terms.timeout, terms.free_tier),
+        None => (None, None, None),
+    };
+    let [input_schema, output_schema] = schemas.map(Option::flatten);
+    Ok(Offer {
+        id: stored.id.clone(),
+        agent: stored.agent.clone(),
+        product_id,
+        capability_id,
+        version: stored.version,
+        price: price.unwrap_or(Usd::ZERO),
+        category: attribute(&listed, "category").map(str::to_owned),
+        input_schema,
+        output_schema,
+        way: way.filter(|_| is_sold),
+        timeout,
+        free_tier,
+        name: listed.name,
+        description: listed.description,
+    })
+}
+
+/// AIMarket's ids of a listing: `product_id` and `capability_id`, from its attributes, or the agent's name and the listing's
+/// own id.
+///
+/// # Errors
+/// One of them has another form.
+pub fn ids(listed: &Listed, agent: &Did) -> Result<(String, String), NoOffer> {
+    let product = attribute(listed, "product_id").unwrap_or(agent.name());
+    let capability = attribute(listed, "capability_id").unwrap_or(&listed.listing_id);
+    if [product, capability].into_iter().all(is_id) {
+        Ok((product.to_owned(), capability.to_owned()))
+    } else {
+        Err(NoOffer::IdInvalid)
+    }
+}
+
+fn attribute<'a>(listed: &'a Listed, name: &str) -> Option<&'a str> {
+    listed.attributes.get(name).and_then(Json::as_str)
+}
+
+/// Without a price, or with one of nothing, it is free; with one, it is in dollars. `None`: it is not sold here.
+fn price(listed: &Listed) -> Option<Usd> {
+    let in_dollars = listed.currency.as_deref() == Some("USD");
+    let price = match &listed.price {
+        Some(price) => Usd::parse(price).ok()?,
+        None => Usd::ZERO,
+    };
+    let is_sold = in_dollars || (price == Usd::ZERO && listed.currency.is_none());
+    is_sold.then_some(price)
+}
+
+/// A schema, if there is one; `None` for one that cannot be checked.
+fn schema(listed: &Listed, name: &str) -> Option<Option<Schema>> {
+    let Some(schema) = listed.extra.get(name).filter(|schema| !schema.is_null()) else {
+        return Some(None);
+    };
+    let schema = Schema::new(Value::from(schema.clone())).ok()?;
+    schema.is_usable().then_some(Some(schema))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aip_market::offer::Way;
+    use aip_protocol::time::Timestamp;
+    use aip_registry::listings::Origin;
+    use serde_json::json;
+
+    fn read(change: impl FnOnce(&mut Value)) -> Result<Offer, NoOffer> {
+        let mut listing = json!({
+            "listing_id": "draw", "kind": "capability", "name": "Draw", "price": "0.01", "currency": "USD",
+            "invoke": { "relay": true },
+        });
+        change(&mut listing);
+        offer(&StoredListing {
+            id: "lst_x".to_owned(),
+            number: 1,
+            agent: Did::parse("did:aip:hub.example:shop").unwrap(),
+            listing_id: "draw".to_owned(),
+            version: 3,
+            deleted: false,
+            json: listing.to_string().into_bytes(),
+            digest: [0; 32],
+            origin: Origin::Signed,
+            flags: Vec::new(),
+            change_seq: 1,
+            stored_at: Timestamp::UNIX_EPOCH,
+            expires_at: None,
+        })
+    }
+
+    #[test]
+    fn a_listing_is_read_as_an_offer() {
+        let plain = read(|_| {}).unwrap();
+        assert_eq!(
+            (plain.product_id.as_str(), plain.capability_id.as_str()),
+            ("shop", "draw")
+        );
+        assert_eq!((plain.price.micros(), plain.way), (10_000, Some(Way::Relay)));
+        let full = read(|listing| {
+            listing["attributes"] = json!({ "product_id": "sortes", "capability_id": "sortes.draw@v1" });
+            listing["input_schema"] = json!({ "type": "object" });
+            listing["invoke"] = json!({
+                "url": "https://shop.example/draw", "timeout_secs": 5,
+                "free_tier": { "field": "puzzle.T", "max": 1_000_000 },
+            });
+        })
+        .unwrap();
+        assert_eq!(full.capability_id, "sortes.draw@v1");
+        assert_eq!(full.way, Some(Way::Http("https://shop.example/draw".to_owned())));
+        assert_eq!(full.timeout, Some(std::time::Duration::from_secs(5)));
+        assert_eq!(
+            full.free_tier.map(|tier| (tier.field, tier.max)),
+            Some(("puzzle.T".to_owned(), 1e6))
+        );
+        assert_eq!(full.input_schema.unwrap().value(), &json!({ "type": "object" }));
+    }
+
+    #[test]
+    fn without_a_price_it_is_free_and_without_a_way_it_is_only_listed() {
+        let free = read(|listing| {
+            for name in ["price", "currency", "invoke"] {
+                listing.as_object_mut().unwrap().remove(name);
+            }
+        })
+        .unwrap();
+        assert_eq!((free.price, free.way), (Usd::ZERO, None));
+        assert_eq!(
+            read(|listing| listing["available"] = json!(false)).unwrap().way,
+            None
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_sold_holds_its_name_and_cannot_be_invoked() {
+        let way = |change: &dyn Fn(&mut Value)| read(change).unwrap().way;
+        assert_eq!(way(&|listing| listing["currency"] = json!("EUR")), None);
+        assert_eq!(way(&|listing| listing["price"] = json!("99999999999")), None);
+        assert_eq!(
+            way(&|listing| drop(listing.as_object_mut().unwrap().remove("currency"))),
+            None
+        );
+        for invoke in [
+            json!("https://shop.example"),
+            json!({}),
+            json!({ "relay": false }),
+            json!({ "url": "ftp://shop.example" }),
+            json!({ "url": "https://shop.example", "relay": true }),
+            json!({ "relay": true, "timeout_secs": 301 }),
+            json!({ "relay": true, "free_tier": { "field": "T" } }),
+        ] {
+            assert_eq!(
+                way(&|listing| listing["invoke"] = invoke.clone()),
+                None,
+                "{invoke}"
+            );
+        }
+        for schema in [
+            json!([]),
+            json!({ "type": 7 }),
+            json!({ "$ref": "https://elsewhere.example/schema" }),
+        ] {
+            assert_eq!(
+                way(&|listing| listing["input_schema"] = schema.clone()),
+                None,
+                "{schema}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_offer_is_none() {
+        let because = |change: fn(&mut Value)| read(change).unwrap_err();
+        assert_eq!(
+            because(|listing| listing["kind"] = json!("product")),
+            NoOffer::OtherKind
+        );
+        assert_eq!(because(|listing| listing["name"] = json!(1)), NoOffer::Unreadable);
+        assert_eq!(
+            because(|listing| listing["attributes"] = json!({ "product_id": "../x" })),
+            NoOffer::IdInvalid
+        );
+    }
+}

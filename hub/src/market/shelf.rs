@@ -1,0 +1,314 @@
+//! The offers of this hub in memory: made from the listings, and following their log, as the catalog does.
+//!
+//! Who listed a name first sells it: of two listings with the same product and capability the one with the lower number is
+//! sold, whoever has the other.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use aip_market::offer::{Offer, Offers};
+use aip_protocol::clock::Clock;
+use aip_protocol::time::Timestamp;
+use aip_registry::listings::{Listings, StoredListing};
+use aip_registry::{Registry, RegistryError, StoreError};
+use tokio::sync::Notify;
+
+use super::limits::{CHANGES_AT_ONCE_MAX, OFFERS_MAX, POLL_INTERVAL, RETRY_INTERVAL};
+use super::offer::{NoOffer, offer};
+
+/// Why the log could not be followed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FollowError {
+    /// The store of listings.
+    #[error("the listings cannot be read")]
+    Listings(#[from] StoreError),
+    /// The registry.
+    #[error("their agents cannot be looked up")]
+    Agents(#[from] RegistryError),
+}
+
+/// The offers of this hub.
+#[derive(Debug)]
+pub struct Shelf {
+    listings: Arc<dyn Listings>,
+    registry: Arc<Registry>,
+    clock: Arc<dyn Clock>,
+    held: RwLock<Held>,
+    changed: Notify,
+    /// One at a time follows the log.
+    following: tokio::sync::Mutex<()>,
+}
+
+impl Shelf {
+    /// An empty shelf; [`Shelf::catch_up`] fills it.
+    pub fn new(listings: Arc<dyn Listings>, registry: Arc<Registry>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            listings,
+            registry,
+            clock,
+            held: RwLock::default(),
+            changed: Notify::new(),
+            following: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Says that the log has changed.
+    pub fn nudge(&self) {
+        self.changed.notify_one();
+    }
+
+    /// Follows the log until it is dropped.
+    pub async fn follow(&self) {
+        loop {
+            match self.catch_up().await {
+                Ok(()) => tokio::select! {
+                    () = self.changed.notified() => {}
+                    () = tokio::time::sleep(POLL_INTERVAL) => {}
+                },
+                Err(error) => {
+                    tracing::warn!(%error, "The market does not follow the store of listings");
+                    tokio::time::sleep(RETRY_INTERVAL).await;
+                }
+            }
+        }
+    }
+
+    /// Takes up all changes that there are.
+    ///
+    /// # Errors
+    /// They cannot be read; the offers are as they were, or a part of the changes was taken up.
+    pub async fn catch_up(&self) -> Result<(), FollowError> {
+        let _alone = self.following.lock().await;
+        if self.is_lost().await? {
+            return self.begin_anew().await;
+        }
+        loop {
+            let (applied, _) = self.place();
+            let changes = self.changes(applied).await?;
+            if self.is_lost().await? {
+                return self.begin_anew().await;
+            }
+            let Some(last) = changes.last().map(|change| change.seq) else {
+                return Ok(());
+            };
+            let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+            changes.into_iter().for_each(|change| held.apply(change));
+            held.applied = last;
+        }
+    }
+
+    /// Reads the whole log beside what is held, and puts it in its place.
+    async fn begin_anew(&self) -> Result<(), FollowError> {
+        let mut anew = Held {
+            complete_from: self.listings.complete_from().await?,
+            ..Held::default()
+        };
+        loop {
+            let changes = self.changes(anew.applied).await?;
+            let Some(last) = changes.last().map(|change| change.seq) else {
+                break;
+            };
+            changes.into_iter().for_each(|change| anew.apply(change));
+            anew.applied = last;
+        }
+        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        anew.generation = held.generation + 1;
+        *held = anew;
+        Ok(())
+    }
+
+    /// Whether deletions were forgotten, or the store was put back, since what is held was read.
+    async fn is_lost(&self) -> Result<bool, FollowError> {
+        let complete_from = self.listings.complete_from().await?;
+        let latest = self.listings.latest_change().await?;
+        let (applied, began_complete_from) = self.place();
+        Ok(latest < applied || complete_from > applied.max(began_complete_from))
+    }
+
+    fn place(&self) -> (u64, u64) {
+        let held = self.read();
+        (held.applied, held.complete_from)
+    }
+
+    async fn changes(&self, after: u64) -> Result<Vec<Change>, FollowError> {
+        let stored = self.listings.changes(after, CHANGES_AT_ONCE_MAX).await?;
+        let mut changes = Vec::with_capacity(stored.len());
+        for stored in stored {
+            changes.push(self.change(stored).await?);
+        }
+        Ok(changes)
+    }
+
+    async fn change(&self, stored: StoredListing) -> Result<Change, FollowError> {
+        let offer = if stored.deleted {
+            Err(NoOffer::OtherKind)
+        } else {
+            offer(&stored)
+        };
+        let offer = match offer {
+            Ok(offer)
+                if self
+                    .registry
+                    .resolve(&offer.agent)
+                    .await?
+                    .is_some_and(|agent| agent.takes_part()) =>
+            {
+                Some(offer)
+            }
+            _ => None,
+        };
+        Ok(Change {
+            seq: stored.change_seq,
+            number: stored.number,
+            shelved: offer.map(|offer| Shelved {
+                offer: Arc::new(offer),
+                expires_at: stored.expires_at,
+            }),
+        })
+    }
+
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, Held> {
+        self.held.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The offer that is made by the listing with this number, if it is the one that is sold, and can be invoked.
+    pub fn sold_as(&self, number: u64) -> Option<Arc<Offer>> {
+        let (held, now) = (self.read(), self.clock.now());
+        let shelved = held.by_number.get(&number)?;
+        held.is_sold(shelved, now).then(|| shelved.offer.clone())
+    }
+
+    /// What is sold now and can be invoked, in the order of the ids; beyond the limit what was listed last is left out.
+    pub fn sold(&self, limit: usize) -> Sold {
+        let (held, now) = (self.read(), self.clock.now());
+        let mut sold = Sold {
+            offers: Vec::new(),
+            count: 0,
+            generation: held.generation,
+            until: None,
+        };
+        for shelved in held
+            .by_number
+            .values()
+            .filter(|shelved| held.is_sold(shelved, now))
+        {
+            sold.count += 1;
+            let ends = [sold.until, shelved.expires_at].into_iter().flatten();
+            sold.until = ends.min();
+            if sold.offers.len() < limit {
+                sold.offers.push(shelved.offer.clone());
+            }
+        }
+        sold.offers.sort_by_cached_key(|offer| ids(offer));
+        sold
+    }
+
+    /// Changes whenever an offer does.
+    pub fn generation(&self) -> u64 {
+        self.read().generation
+    }
+
+    /// How many offers are held.
+    pub fn len(&self) -> usize {
+        self.read().by_number.len()
+    }
+
+    /// Whether none is held.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Offers for Shelf {
+    fn find(&self, product_id: &str, capability_id: &str) -> Option<Arc<Offer>> {
+        let now = self.clock.now();
+        self.read().first(product_id, capability_id, now).cloned()
+    }
+}
+
+/// What is sold at a moment.
+#[derive(Debug)]
+pub struct Sold {
+    /// The first of the offers.
+    pub offers: Vec<Arc<Offer>>,
+    /// How many there are.
+    pub count: usize,
+    /// See [`Shelf::generation`].
+    pub generation: u64,
+    /// When the first of them ends.
+    pub until: Option<Timestamp>,
+}
+
+/// A change of a listing, as it concerns the market.
+struct Change {
+    seq: u64,
+    number: u64,
+    /// `None`: it is not sold, or not any more.
+    shelved: Option<Shelved>,
+}
+
+#[derive(Debug)]
+struct Shelved {
+    offer: Arc<Offer>,
+    expires_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    /// The place in the log.
+    applied: u64,
+    /// From where on the log was complete when it was read from its beginning.
+    complete_from: u64,
+    generation: u64,
+    by_number: BTreeMap<u64, Shelved>,
+    /// Product and capability, and the numbers of the listings that name them.
+    by_ids: HashMap<(String, String), BTreeSet<u64>>,
+}
+
+impl Held {
+    fn apply(&mut self, change: Change) {
+        let gone = self.by_number.remove(&change.number);
+        if let Some(gone) = &gone {
+            let ids = ids(&gone.offer);
+            if let Some(numbers) = self.by_ids.get_mut(&ids) {
+                numbers.remove(&change.number);
+                if numbers.is_empty() {
+                    self.by_ids.remove(&ids);
+                }
+            }
+        }
+        let fits = self.by_number.len() < OFFERS_MAX;
+        let shelved = change.shelved.filter(|_| fits);
+        if gone.is_some() || shelved.is_some() {
+            self.generation += 1;
+        }
+        if let Some(shelved) = shelved {
+            self.by_ids
+                .entry(ids(&shelved.offer))
+                .or_default()
+                .insert(change.number);
+            self.by_number.insert(change.number, shelved);
+        }
+    }
+
+    /// Whether it can be invoked, and is what its ids name.
+    fn is_sold(&self, shelved: &Shelved, now: Timestamp) -> bool {
+        let offer = &shelved.offer;
+        let first = self.first(&offer.product_id, &offer.capability_id, now);
+        offer.way.is_some() && first.is_some_and(|first| Arc::ptr_eq(first, offer))
+    }
+
+    fn first(&self, product_id: &str, capability_id: &str, now: Timestamp) -> Option<&Arc<Offer>> {
+        let numbers = self
+            .by_ids
+            .get(&(product_id.to_owned(), capability_id.to_owned()))?;
+        let mut shelved = numbers.iter().filter_map(|number| self.by_number.get(number));
+        let first = shelved.find(|shelved| shelved.expires_at.is_none_or(|end| now < end))?;
+        Some(&first.offer)
+    }
+}
+
+fn ids(offer: &Offer) -> (String, String) {
+    (offer.product_id.clone(), offer.capability_id.clone())
+}

@@ -1,0 +1,167 @@
+//! What the market counts: calls, what became of them, and the money that the hub keeps.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use aip_market::invoke::InvokeReport;
+use aip_market::refusal::MarketError;
+use aip_market::store::Totals;
+use prometheus::{Histogram, HistogramOpts, IntCounterVec, IntGaugeVec, Opts, Registry};
+
+use super::families::Families;
+use crate::market::MarketRoom;
+use crate::market::limits::METRIC_CAPABILITIES_MAX;
+
+/// Capabilities that have no line of their own: unknown ones, and those beyond the bound.
+const OTHER: &str = "other";
+
+/// The upper ends of the duration buckets, in seconds: providers may take minutes.
+const BUCKETS_SECS: &[f64] = &[
+    0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
+];
+
+/// The counters of the market's doors.
+#[derive(Debug)]
+pub struct MarketMetrics {
+    invocations: IntCounterVec,
+    durations: Histogram,
+    /// Those that have a line of their own. An agent names what it sells, so that their number has a bound.
+    named: Mutex<BTreeSet<String>>,
+}
+
+impl MarketMetrics {
+    pub(super) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let invocations = IntCounterVec::new(
+            Opts::new("aip_market_invokes_total", "Invocations, by what became of them"),
+            &["capability", "result"],
+        )?;
+        let durations = HistogramOpts::new(
+            "aip_market_invoke_duration_seconds",
+            "Time that invocations took which the market looked at",
+        );
+        let durations = Histogram::with_opts(durations.buckets(BUCKETS_SECS.to_vec()))?;
+        registry.register(Box::new(invocations.clone()))?;
+        registry.register(Box::new(durations.clone()))?;
+        Ok(Self {
+            invocations,
+            durations,
+            named: Mutex::default(),
+        })
+    }
+
+    /// Counts an invocation that the market looked at.
+    pub fn invoked(&self, report: &InvokeReport, duration: Duration) {
+        let offer = report.offer.as_ref();
+        let capability = offer.map_or_else(|| OTHER.to_owned(), |offer| self.line(&offer.capability_id));
+        self.invocations
+            .with_label_values(&[capability.as_str(), result(report)])
+            .inc();
+        self.durations.observe(duration.as_secs_f64());
+    }
+
+    /// Counts an invocation that was refused at the door.
+    pub fn refused(&self, code: &str) {
+        let result = if code == "rate_limited" {
+            "rate_limited"
+        } else {
+            "client_error"
+        };
+        self.invocations.with_label_values(&[OTHER, result]).inc();
+    }
+
+    /// The line of a capability that is sold.
+    fn line(&self, capability: &str) -> String {
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_named = named.contains(capability)
+            || (named.len() < METRIC_CAPABILITIES_MAX && named.insert(capability.to_owned()));
+        if is_named {
+            capability.to_owned()
+        } else {
+            OTHER.to_owned()
+        }
+    }
+}
+
+fn result(report: &InvokeReport) -> &'static str {
+    match &report.answer {
+        Ok(invoked) if invoked.replayed => "replayed",
+        Ok(invoked) if invoked.status < 300 => "ok",
+        Ok(_) => "provider_failed",
+        Err(MarketError::Store(_)) => "error",
+        Err(MarketError::Refused(refusal)) => match refusal.code.status() {
+            402 => "payment_required",
+            429 => "rate_limited",
+            500.. => "error",
+            _ => "client_error",
+        },
+    }
+}
+
+/// Adds what the market keeps; `totals` are absent where the store does not tell them.
+pub(super) fn add(
+    families: &Families,
+    room: &MarketRoom,
+    totals: Option<&Totals>,
+) -> Result<(), prometheus::Error> {
+    let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    families.gauge(
+        "aip_market_offers",
+        "Capabilities that the market holds",
+        count(room.shelf.len()),
+    )?;
+    families.gauge(
+        "aip_market_under_way",
+        "Invocations that are under way in this process",
+        count(room.engine.under_way()),
+    )?;
+    totals.map_or(Ok(()), |totals| families.money(totals))
+}
+
+impl Families {
+    /// In millionths of a dollar: floats would round.
+    fn money(&self, totals: &Totals) -> Result<(), prometheus::Error> {
+        let money = Opts::new(
+            "aip_market_money_micro_usd",
+            "Money that the hub keeps, in millionths of a dollar",
+        );
+        let money = IntGaugeVec::new(money, &["of"])?;
+        for (of, amount) in [
+            ("credited", totals.credited),
+            ("demo", totals.demo),
+            ("balances", totals.balances),
+            ("held", totals.held),
+            ("channels", totals.channels),
+            ("earned", totals.earned),
+            ("paid_out", totals.paid_out),
+            ("fees", totals.fees),
+            ("demo_returned", totals.demo_returned),
+        ] {
+            let micros = i64::try_from(amount.micros()).unwrap_or(i64::MAX);
+            money.with_label_values(&[of]).set(micros);
+        }
+        self.0.register(Box::new(money))?;
+        self.gauge(
+            "aip_market_books_balance",
+            "1 while everything that came in is somewhere",
+            totals.balance().into(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pitfall_60_capabilities_beyond_the_bound_share_a_line() {
+        let metrics = MarketMetrics::new(&Registry::new()).unwrap();
+        for number in 0..METRIC_CAPABILITIES_MAX {
+            assert_eq!(metrics.line(&format!("c{number}")), format!("c{number}"));
+        }
+        assert_eq!(
+            (metrics.line("one-more"), metrics.line("c0")),
+            (OTHER.to_owned(), "c0".to_owned())
+        );
+    }
+}

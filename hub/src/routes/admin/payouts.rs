@@ -1,0 +1,4 @@
+//! What providers earned, and what the operator paid them.
+
+pub mod add;
+pub mod list;

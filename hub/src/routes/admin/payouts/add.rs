@@ -1,0 +1,77 @@
+//! `POST /admin/payouts`: notes that the operator paid a provider.
+
+use actix_web::{HttpRequest, web};
+use aip_market::store::PaidOut;
+use aip_protocol::error::{ErrorCode, Refusal};
+use aip_protocol::name::{Did, Handle};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::routes::admin::accounts::{amount, other_use, reference, room};
+use crate::routes::admin::{Operator, read};
+use crate::routes::market::earnings::Earnings;
+
+/// What is asked for.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PayoutBody {
+    /// Who was paid: a handle or a DID.
+    #[schema(example = "shop#aigentix.org")]
+    pub agent: String,
+    /// How much.
+    #[schema(example = "12.5")]
+    pub amount: String,
+    /// Which payment this is: the same again changes nothing.
+    #[schema(example = "bank 2026-11-30 #17")]
+    pub reference: String,
+}
+
+/// Notes a payment.
+#[utoipa::path(
+    post,
+    path = "/admin/payouts",
+    tag = "administration",
+    summary = "Note that a provider was paid",
+    description = "Never more than it is owed. The reference names the payment. It is used once: the same again changes \
+                   nothing.",
+    security(("operator" = [])),
+    request_body = PayoutBody,
+    responses((status = 200, description = "What it earned and was paid, with this", body = Earnings),
+              (status = 400, description = "No amount, or more than is owed"),
+              (status = 409, description = "The reference was used for something else"),
+              (status = 401, description = "The operator's token is missing or wrong"),
+              (status = 404, description = "This hub has no market"))
+)]
+pub async fn add_payout(
+    app: web::Data<App>,
+    _operator: Operator,
+    req: HttpRequest,
+    payload: web::Payload,
+) -> Result<web::Json<Earnings>, ApiError> {
+    let body: PayoutBody = read(&app, &req, payload).await?;
+    let store = room(&app)?.store();
+    // An agent that has left is paid, too.
+    let agent = if body.agent.starts_with("did:") {
+        Did::parse(&body.agent)?
+    } else {
+        Handle::parse(&body.agent)?.did()
+    };
+    let (amount, reference) = (amount(&body.amount)?, reference(&body.reference)?);
+    match store.pay_out(&agent, amount, reference, app.clock.now()).await? {
+        PaidOut::Done(earned) => {
+            tracing::info!(agent = %agent, %amount, "The operator paid {amount} USD to {agent}");
+            Ok(web::Json(earned.into()))
+        }
+        PaidOut::Again(earned) => Ok(web::Json(earned.into())),
+        PaidOut::OtherUse => Err(other_use()),
+        PaidOut::Exceeds(owed) => {
+            let detail = format!("{agent} is owed {owed} USD.");
+            Err(Refusal::new(ErrorCode::MemberInvalid, detail)
+                .with("member", "amount")
+                .with("owed", owed.to_string())
+                .into())
+        }
+    }
+}
