@@ -129,6 +129,7 @@ impl Schema {
             jsonschema::options()
                 .with_pattern_options(patterns)
                 .with_retriever(Nowhere)
+                .should_validate_formats(false)
                 .build(&self.0.value)
                 .ok()
         };

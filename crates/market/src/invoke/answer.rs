@@ -59,45 +59,38 @@ impl Market {
         let receipt = to_bytes(&signed);
         Ok((KeptReceipt { nonce, receipt }, signed))
     }
+}
 
-    /// The answer with a result. Without a receipt it says that it is not settled.
-    pub(super) fn success(
-        &self,
-        id: Uuid,
-        offer: &Offer,
-        cost: &Cost,
-        done: Done,
-        receipt: Option<Value>,
-    ) -> Answer {
-        let mut body = Members::new();
-        let mut put = |name: &str, value: Value| {
-            body.insert(name.to_owned(), value);
-        };
-        put("success", true.into());
-        put("invocation_id", id.to_string().into());
-        put("product_id", offer.product_id.as_str().into());
-        put("capability_id", offer.capability_id.as_str().into());
-        put("result", done.result.into());
-        if receipt.is_none() {
-            put("settled", false.into());
-        }
-        put("receipt", receipt.into());
-        put("price_usd", usd(cost.amount()));
-        put("list_price_usd", usd(offer.price));
-        put("latency_ms", done.latency_ms.into());
-        if let Some(remaining) = done.remaining {
-            put("remaining_balance", usd(remaining));
-        }
-        if let Cost::Trial(trial) = cost {
-            put("sandbox", true.into());
-            put("max_trials", trial.max.into());
-        }
-        put("safety_checked", false.into());
-        put("protocol_version", PROTOCOL_VERSION.into());
-        Answer {
-            status: 200,
-            body: to_bytes(&body.into()),
-        }
+/// The answer with a result. Without a receipt it says that it is not settled, and nothing of what is left.
+pub(super) fn succeeded(id: Uuid, offer: &Offer, cost: &Cost, done: &Done, receipt: Option<Value>) -> Answer {
+    let mut body = Members::new();
+    let mut put = |name: &str, value: Value| {
+        body.insert(name.to_owned(), value);
+    };
+    put("success", true.into());
+    put("invocation_id", id.to_string().into());
+    put("product_id", offer.product_id.as_str().into());
+    put("capability_id", offer.capability_id.as_str().into());
+    put("result", done.result.clone().into());
+    if receipt.is_none() {
+        put("settled", false.into());
+    }
+    if let Some(remaining) = done.remaining.filter(|_| receipt.is_some()) {
+        put("remaining_balance", usd(remaining));
+    }
+    put("receipt", receipt.into());
+    put("price_usd", usd(cost.amount()));
+    put("list_price_usd", usd(offer.price));
+    put("latency_ms", done.latency_ms.into());
+    if let Cost::Trial(trial) = cost {
+        put("sandbox", true.into());
+        put("max_trials", trial.max.into());
+    }
+    put("safety_checked", false.into());
+    put("protocol_version", PROTOCOL_VERSION.into());
+    Answer {
+        status: 200,
+        body: to_bytes(&body.into()),
     }
 }
 

@@ -8,7 +8,7 @@ use futures_util::FutureExt as _;
 use uuid::Uuid;
 
 use super::Invoked;
-use super::answer::{Done, Failure, failed};
+use super::answer::{Done, Failure, failed, succeeded};
 use super::input;
 use super::price::Cost;
 use crate::limits::{INVOKE_MARGIN, RESULT_BYTES_MAX, STORE_PAUSES};
@@ -176,11 +176,7 @@ impl Market {
             amount,
             fee: amount.basis_points(self.config.fee_bps),
         };
-        let unsettled = Done {
-            result: done.result.clone(),
-            ..done
-        };
-        let answer = self.success(*id, offer, cost, done, Some(signed));
+        let answer = succeeded(*id, offer, cost, &done, Some(signed));
         let finish = Finish {
             outcome,
             answer: answer.clone(),
@@ -189,11 +185,7 @@ impl Market {
         if self.finish(*id, finish).await {
             return answer.into();
         }
-        let unsettled = Done {
-            remaining: None,
-            ..unsettled
-        };
-        self.success(*id, offer, cost, unsettled, None).into()
+        succeeded(*id, offer, cost, &done, None).into()
     }
 
     /// Gives back what is held.

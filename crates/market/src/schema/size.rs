@@ -57,7 +57,8 @@ impl<'a> Measure<'a> {
                         ) => {
                             return Err(SchemaError::Reference);
                         }
-                        (name, Value::String(_)) if name == self.id && level > 1 => {
+                        // A part that is a document of its own would be where its references start.
+                        (name, Value::String(_)) if level > 1 && (name == self.id || name == "$schema") => {
                             return Err(SchemaError::Reference);
                         }
                         _ => self.value(member, level + 1)?,
@@ -83,8 +84,10 @@ impl<'a> Measure<'a> {
         if self.open.contains(&pointer) {
             return Err(SchemaError::Reference);
         }
+        // Percent-encoded, it would mean one thing here and another to the validator.
         let target = pointer
             .strip_prefix('#')
+            .filter(|path| !path.contains('%'))
             .and_then(|path| self.root.pointer(path))
             .ok_or(SchemaError::Reference)?;
         self.open.push(pointer);

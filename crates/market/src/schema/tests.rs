@@ -98,7 +98,15 @@ fn hostile_schemas_are_not_used() {
             json!({ "a": { "$ref": "#/b" }, "b": { "allOf": [{ "$ref": "#/a" }] } }),
             SchemaError::Reference,
         ),
+        (
+            json!({ "%61": {}, "a": { "allOf": [{ "$ref": "#/%61" }] }, "allOf": [{ "$ref": "#/%61" }] }),
+            SchemaError::Reference,
+        ),
         (json!({ "$dynamicRef": "#x" }), SchemaError::Reference),
+        (
+            json!({ "not": { "$schema": "http://json-schema.org/draft-04/schema#" } }),
+            SchemaError::Reference,
+        ),
         (
             json!({ "properties": { "a": { "$id": "urn:x", "$ref": "#/b" } } }),
             SchemaError::Reference,
@@ -162,6 +170,15 @@ fn what_would_take_too_long_is_not_checked() {
     let schema = schema(json!({ "items": { "enum": alternatives } }));
     let value = json!(vec![0; 200_000]);
     assert_eq!(check(&schema, &value), Checked::TooLarge);
+}
+
+#[test]
+fn formats_are_not_asserted() {
+    for draft in ["draft-07/schema#", "draft-04/schema#"] {
+        let schema =
+            schema(json!({ "$schema": format!("http://json-schema.org/{draft}"), "format": "email" }));
+        assert_eq!(check(&schema, &json!("nobody")), Checked::Fits, "{draft}");
+    }
 }
 
 #[test]

@@ -70,23 +70,34 @@ async fn a_body_that_is_not_of_its_form_is_refused_with_its_place() {
     assert_eq!(desk.calls(), 0);
 }
 
-/// Pitfall 23, and what is not here: refused where it is asked for, never ignored.
-#[tokio::test]
-async fn one_way_to_pay_and_nothing_that_is_not_here() {
-    let desk = Desk::new();
+/// These headers and members are refused like this, for a capability that is free.
+async fn refused<const N: usize>(desk: &Desk, cases: [(InvokeHeaders, Value, u16, &str); N]) {
     desk.sell(|offer| offer.price = Usd::ZERO);
+    for (headers, body, status, error) in cases {
+        let (got, refused) = desk.invoke(headers, body).await;
+        assert_eq!((got, &refused["error"]), (status, &json!(error)));
+    }
+    assert_eq!(desk.calls(), 0);
+}
+
+/// A call with one more member.
+fn with(name: &str, value: Value) -> Value {
+    let mut body = ask(json!({}));
+    body[name] = value;
+    body
+}
+
+/// Pitfall 23.
+#[tokio::test]
+async fn a_call_is_paid_in_one_way() {
+    let desk = Desk::new();
     let key = desk.account("1", None).await;
     let channel = desk.channel("1").await;
-    let with = |change: fn(&mut InvokeHeaders)| {
-        let mut headers = nothing();
-        change(&mut headers);
-        headers
-    };
     let two = InvokeHeaders {
         api_key: Some(key.clone()),
         ..by_channel(&channel)
     };
-    let both = InvokeHeaders {
+    let chained = InvokeHeaders {
         x402: true,
         ..by_key(&key)
     };
@@ -94,49 +105,53 @@ async fn one_way_to_pay_and_nothing_that_is_not_here() {
         mandate: true,
         ..by_key(&key)
     };
-    let member = |name: &str, value: Value| {
-        let mut body = ask(json!({}));
-        body[name] = value;
-        body
-    };
-    for (headers, body, status, error) in [
-        (two, ask(json!({})), 400, "payment_rails_conflict"),
-        (both, ask(json!({})), 400, "payment_rails_conflict"),
-        (mandated, ask(json!({})), 400, "payment_rails_conflict"),
+    let conflict = "payment_rails_conflict";
+    let cases = [
+        (two, ask(json!({})), 400, conflict),
+        (chained, ask(json!({})), 400, conflict),
+        (mandated, ask(json!({})), 400, conflict),
         (
             by_key(&key),
-            member("payment_authorization", json!({})),
+            with("payment_authorization", json!({})),
             400,
-            "payment_rails_conflict",
+            conflict,
         ),
+    ];
+    refused(&desk, cases).await;
+    assert_eq!(desk.totals().await.held, Usd::ZERO);
+}
+
+/// Refused where it is asked for, never ignored.
+#[tokio::test]
+async fn what_is_not_here_is_refused() {
+    let desk = Desk::new();
+    let chained = InvokeHeaders {
+        x402: true,
+        ..nothing()
+    };
+    let mandated = InvokeHeaders {
+        mandate: true,
+        ..nothing()
+    };
+    let of_job = InvokeHeaders {
+        job: true,
+        ..nothing()
+    };
+    let allowance = json!({ "allowance_usd": 1 });
+    let cases = [
+        (chained, ask(json!({})), 402, "payment_invalid"),
         (
-            with(|headers| headers.x402 = true),
-            ask(json!({})),
+            nothing(),
+            with("payment_authorization", json!({})),
             402,
             "payment_invalid",
         ),
+        (mandated, ask(json!({})), 400, "mandate_unsupported"),
+        (of_job, ask(json!({})), 400, "mandate_unsupported"),
+        (nothing(), with("verify", json!({})), 400, "verify_unsupported"),
         (
             nothing(),
-            member("payment_authorization", json!({})),
-            402,
-            "payment_invalid",
-        ),
-        (
-            with(|headers| headers.mandate = true),
-            ask(json!({})),
-            400,
-            "mandate_unsupported",
-        ),
-        (
-            with(|headers| headers.job = true),
-            ask(json!({})),
-            400,
-            "mandate_unsupported",
-        ),
-        (nothing(), member("verify", json!({})), 400, "verify_unsupported"),
-        (
-            nothing(),
-            member("subcontract", json!({ "allowance_usd": 1 })),
+            with("subcontract", allowance),
             400,
             "subcontract_unsupported",
         ),
@@ -158,19 +173,22 @@ async fn one_way_to_pay_and_nothing_that_is_not_here() {
             400,
             "idempotency_key_invalid",
         ),
-    ] {
-        let (got, refused) = desk.invoke(headers, body).await;
-        assert_eq!((got, &refused["error"]), (status, &json!(error)));
-    }
-    assert_eq!(desk.calls(), 0);
+    ];
+    refused(&desk, cases).await;
+}
+
+#[tokio::test]
+async fn what_is_named_and_not_asked_for_is_let_through() {
+    let desk = Desk::new();
+    desk.sell(|offer| offer.price = Usd::ZERO);
     assert_eq!(
-        desk.invoke(nothing(), member("verify", json!({ "requested": false })))
+        desk.invoke(nothing(), with("verify", json!({ "requested": false })))
             .await
             .0,
         200
     );
     assert_eq!(
-        desk.invoke(nothing(), member("subcontract", json!(null))).await.0,
+        desk.invoke(nothing(), with("subcontract", json!(null))).await.0,
         200
     );
 }
@@ -206,7 +224,7 @@ async fn what_is_not_sold_here_is_not_found() {
         (status, &refused["error"]),
         (404, &json!("capability_not_invocable"))
     );
-    desk.sell(|offer| offer.output_schema = schema(json!({ "type": "nothing known" })));
+    desk.sell(|offer| offer.output_schema = Some(schema(json!({ "type": "nothing known" }))));
     let (status, refused) = desk.invoke(by_key(&key), of("echo@v1", "local")).await;
     assert_eq!(
         (status, &refused["error"]),
@@ -220,12 +238,12 @@ async fn the_price_comes_before_the_input_and_the_input_before_the_money() {
     let desk = Desk::new();
     let key = desk.account("1", None).await;
     desk.sell(|offer| {
-        offer.input_schema = schema(json!({
+        offer.input_schema = Some(schema(json!({
             "type": "object",
             "properties": { "seed": { "type": "string" }, "n": { "type": "integer", "maximum": 5 } },
             "required": ["seed"],
             "additionalProperties": false,
-        }));
+        })));
     });
     assert_eq!(desk.invoke(nothing(), ask(json!({}))).await.0, 402);
     let (status, body) = desk.invoke(by_key(&key), ask(json!({ "n": 1 }))).await;
@@ -255,10 +273,10 @@ async fn alternatives_of_needed_members_are_all_named() {
     let desk = Desk::new();
     desk.sell(|offer| {
         offer.price = Usd::ZERO;
-        offer.input_schema = schema(json!({
+        offer.input_schema = Some(schema(json!({
             "type": "object",
             "anyOf": [{ "required": ["id", "token"] }, { "required": ["west", "east"] }],
-        }));
+        })));
     });
     let (status, body) = desk.invoke(nothing(), ask(json!({ "id": 1 }))).await;
     assert_eq!(status, 400);

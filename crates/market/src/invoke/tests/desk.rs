@@ -116,15 +116,15 @@ pub(super) fn seller() -> Did {
     Did::parse("did:aip:hub.example:seller").unwrap()
 }
 
-pub(super) fn schema(value: Value) -> Option<Schema> {
-    Some(Schema::new(value).unwrap())
+pub(super) fn schema(value: Value) -> Schema {
+    Schema::new(value).unwrap()
 }
 
-pub(super) fn tier(field: &str, max: f64) -> Option<FreeTier> {
-    Some(FreeTier {
+pub(super) fn tier(field: &str, max: f64) -> FreeTier {
+    FreeTier {
         field: field.to_owned(),
         max,
-    })
+    }
 }
 
 /// Everything of one market.
@@ -143,7 +143,7 @@ pub(super) fn config() -> MarketConfig {
         base_url: "https://hub.example".to_owned(),
         trials_per_visitor: 0,
         fee_bps: 0,
-        provider_timeout: Duration::from_secs(60),
+        provider_timeout: Duration::from_mins(1),
         open_signup: false,
         demo_credit: false,
         holder: Uuid::from_u128(7),
@@ -320,7 +320,9 @@ pub(super) async fn answer(market: &Arc<Market>, call: InvokeCall) -> (u16, Valu
 
 /// A call of `prod` `echo@v1` with this input.
 pub(super) fn ask(input: Value) -> Value {
-    json!({ "product_id": "prod", "capability_id": "echo@v1", "input": input })
+    let mut body = json!({ "product_id": "prod", "capability_id": "echo@v1" });
+    body["input"] = input;
+    body
 }
 
 pub(super) fn nothing() -> InvokeHeaders {

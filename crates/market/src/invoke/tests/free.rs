@@ -12,7 +12,7 @@ use crate::provider::ProviderError;
 #[tokio::test]
 async fn a_small_input_is_free_and_a_large_one_is_refused_by_name() {
     let desk = Desk::new();
-    desk.sell(|offer| offer.free_tier = tier("puzzle.T", 1_000_000.0));
+    desk.sell(|offer| offer.free_tier = Some(tier("puzzle.T", 1_000_000.0)));
     for free in [json!(0), json!(1_000_000), json!(999_999.5)] {
         let (status, body) = desk
             .invoke(nothing(), ask(json!({ "puzzle": { "T": free } })))
@@ -53,7 +53,7 @@ async fn a_small_input_is_free_and_a_large_one_is_refused_by_name() {
 #[tokio::test]
 async fn whoever_pays_pays_also_for_a_small_input() {
     let desk = Desk::new();
-    desk.sell(|offer| offer.free_tier = tier("T", 5.0));
+    desk.sell(|offer| offer.free_tier = Some(tier("T", 5.0)));
     let key = desk.account("1", None).await;
     for input in [json!({ "T": 1 }), json!({ "T": 6 })] {
         let (status, body) = desk.invoke(by_key(&key), ask(input)).await;
@@ -67,7 +67,7 @@ async fn of_a_free_capability_a_free_tier_says_nothing() {
     let desk = Desk::new();
     desk.sell(|offer| {
         offer.price = Usd::ZERO;
-        offer.free_tier = tier("T", 5.0);
+        offer.free_tier = Some(tier("T", 5.0));
     });
     assert_eq!(desk.invoke(nothing(), ask(json!({ "T": 6 }))).await.0, 200);
 }
@@ -83,7 +83,7 @@ fn with_trials(count: u32) -> Desk {
 #[tokio::test]
 async fn a_visitor_has_its_trials_and_no_refusal_costs_one() {
     let desk = with_trials(2);
-    desk.sell(|offer| offer.input_schema = schema(json!({ "type": "object", "required": ["q"] })));
+    desk.sell(|offer| offer.input_schema = Some(schema(json!({ "type": "object", "required": ["q"] }))));
     let visitor = || by_visitor("visitor-1");
     for _ in 0..5 {
         assert_eq!(desk.invoke(visitor(), ask(json!({}))).await.0, 400);

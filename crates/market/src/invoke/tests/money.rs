@@ -133,7 +133,9 @@ async fn there_is_no_smallest_price_but_the_millionth() {
 #[tokio::test]
 async fn what_fails_costs_nothing() {
     let desk = Desk::new();
-    desk.sell(|offer| offer.output_schema = schema(json!({ "type": "object", "required": ["answer"] })));
+    desk.sell(|offer| {
+        offer.output_schema = Some(schema(json!({ "type": "object", "required": ["answer"] })));
+    });
     let key = desk.account("1", None).await;
     for (does, reason) in [
         (
