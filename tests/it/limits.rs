@@ -112,6 +112,35 @@ const TABLE: &[(&str, Exceeded)] = &[
         "receive.poll_messages_max",
         By("row_83_a_poll_ends_exactly_at_its_limits"),
     ),
+    ("market.fee_bps", Not("no limit: what the hub keeps of a payment")),
+    (
+        "market.trials_per_visitor",
+        By("pitfall_31_a_refused_input_costs_neither_money_nor_a_trial"),
+    ),
+    (
+        "market.demo_deposit_usd_max",
+        By("money_for_trying_out_has_a_limit_and_is_gone_at_the_end"),
+    ),
+    (
+        "market.channel_lifetime_hours",
+        By("a_channel_ends_with_its_time"),
+    ),
+    (
+        "market.provider_timeout_secs",
+        By("a_provider_has_the_time_of_the_settings"),
+    ),
+    (
+        "market.invokes_per_minute",
+        By("pitfall_64_a_caller_cannot_choose_a_fresh_budget"),
+    ),
+    (
+        "market.invoke_burst",
+        By("pitfall_64_a_caller_cannot_choose_a_fresh_budget"),
+    ),
+    (
+        "market.purse_requests_per_minute",
+        By("one_network_cannot_guess_at_purses_without_end"),
+    ),
     (
         "registry.cache_agents_max",
         By("row_82_strangers_names_do_not_fill_the_memory"),

@@ -100,11 +100,22 @@ fn refused(answer: &Answer, status: u16, code: &str) -> Value {
 /// That a call was made; gives back its body.
 fn made(answer: &Answer) -> Value {
     let body = answer.json();
-    assert_eq!((answer.status, &body["success"]), (200, &json!(true)), "{}", answer.text());
+    assert_eq!(
+        (answer.status, &body["success"]),
+        (200, &json!(true)),
+        "{}",
+        answer.text()
+    );
     assert_eq!(body["protocol_version"], "v2");
     for member in ["error", "ok", "safety_blocked", "payment_required"] {
-        assert!(body.get(member).is_none(), "clients take {member} for a refusal: {body}");
+        assert!(
+            body.get(member).is_none(),
+            "clients take {member} for a refusal: {body}"
+        );
     }
-    assert!(body["price_usd"].is_number() && body["list_price_usd"].is_number(), "{body}");
+    assert!(
+        body["price_usd"].is_number() && body["list_price_usd"].is_number(),
+        "{body}"
+    );
     body
 }

@@ -86,9 +86,14 @@ fn object(value: &Value) -> Object {
 
 /// What is in the manifest now: the ids of its capabilities, in its order.
 pub async fn sold(hub: &TestHub) -> Vec<String> {
-    let manifest = ask(hub.url(), &Request::get("/ai-market/v2/manifest")).await.json();
+    let manifest = ask(hub.url(), &Request::get("/ai-market/v2/manifest"))
+        .await
+        .json();
     let tools = manifest.get("tools").and_then(Value::as_array);
-    let ids = tools.into_iter().flatten().filter_map(|tool| tool.get("capability_id"));
+    let ids = tools
+        .into_iter()
+        .flatten()
+        .filter_map(|tool| tool.get("capability_id"));
     ids.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
@@ -102,9 +107,8 @@ pub async fn until_sold(hub: &TestHub, count: usize) {
             tokio::time::sleep(LOOK_EVERY).await;
         }
     };
-    if tokio::time::timeout(PATIENCE, looking).await.is_err() {
-        panic!("{count} were to be sold, not {:?}", sold(hub).await);
-    }
+    let in_time = tokio::time::timeout(PATIENCE, looking).await.is_ok();
+    assert!(in_time, "{count} were to be sold, not {:?}", sold(hub).await);
 }
 
 /// Publishes, and returns when all of it is sold.
@@ -184,7 +188,10 @@ pub async fn channel(hub: &TestHub, purse: &Purse, dollars: f64) -> Result<Purse
         Some(text.to_owned())
     };
     let id = member("channel_id").context("no channel_id")?;
-    Ok(Purse::Channel(id, member("channel_secret").context("no channel_secret")?))
+    Ok(Purse::Channel(
+        id,
+        member("channel_secret").context("no channel_secret")?,
+    ))
 }
 
 /// A number of dollars as millionths. Panics where it is not a whole number of them: nothing on the wire is.
@@ -240,7 +247,8 @@ pub async fn books(hub: &TestHub) -> Result<Books> {
     let answer = answer.json();
     let amount = |name: &str| {
         let text = answer.get(name).and_then(Value::as_str);
-        text.and_then(decimal).with_context(|| format!("no {name} in {answer}"))
+        text.and_then(decimal)
+            .with_context(|| format!("no {name} in {answer}"))
     };
     let books = Books {
         credited: amount("credited")?,

@@ -196,7 +196,11 @@ async fn serve(mut stream: TcpStream, state: Arc<State>) {
         let head = format!(
             "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n{lines}\r\n"
         );
-        if stream.write_all(&[head.into_bytes(), body].concat()).await.is_err() {
+        if stream
+            .write_all(&[head.into_bytes(), body].concat())
+            .await
+            .is_err()
+        {
             return;
         }
     }
@@ -212,7 +216,7 @@ async fn read(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Call> {
                 let value = String::from_utf8_lossy(field.value).into_owned();
                 (field.name.to_ascii_lowercase(), value)
             };
-            break (length, head.headers.iter().map(|field| text(field)).collect::<Vec<_>>());
+            break (length, head.headers.iter().map(text).collect::<Vec<_>>());
         }
         fill(stream, buffer).await?;
     };

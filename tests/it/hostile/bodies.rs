@@ -129,6 +129,10 @@ fn assert_nothing_taken(door: &Door, body: &[u8], answer: &Answer) {
         // A search for nothing is one for everything; it takes nothing in.
         return;
     }
+    if answer.status == 200 && door.takes_any_object() {
+        assert!(body.trim_ascii_start().first() == Some(&b'{'), "{what}");
+        return;
+    }
     if answer.status == 200 && door.takes_rows() {
         assert_no_row_taken(answer, &what);
         return;
@@ -216,7 +220,11 @@ async fn locked_doors_open_for_no_forged_token() {
     for door in doors {
         let what = format!("{} {}", door.method, door.template);
         let bare = house.ask(&Request::new(&door.method, &door.target)).await;
-        assert_eq!(assert_refused(&bare, &what), "token_invalid");
+        let code = assert_refused(&bare, &what);
+        // Where a key opens the door as well as a token, that is what is missed.
+        let market = ["invalid_api_key", "signup_closed", "media_type_unsupported"];
+        let known = what.contains("/ai-market/") && market.contains(&code.as_str());
+        assert!(known || code == "token_invalid", "{what}: {code}");
         for token in &tokens {
             let answer = house
                 .ask(&Request::new(&door.method, &door.target).bearer(token))

@@ -3,7 +3,7 @@
 use aip_tests::Vitals;
 use aip_tests::raw::{Answer, Request, Wire, try_ask};
 
-use super::{House, assert_discreet, assert_refused};
+use super::{House, assert_discreet, assert_refused, code_of};
 
 /// Segments of a path that stand for nothing.
 const SEGMENTS: &[&str] = &[
@@ -145,7 +145,7 @@ fn assert_nothing_found(answer: &Answer, what: &str) {
         );
         assert!(result["didDocument"].is_null(), "{what}: {result}");
     } else {
-        assert!(!answer.code().is_empty(), "{what}");
+        assert!(!code_of(answer, what).is_empty(), "{what}");
     }
 }
 

@@ -35,7 +35,11 @@ pub(super) async fn forty_seven(shop: &Shop, invoke: &Value) -> Result<Vec<Value
         .kill_on_drop(true)
         .output()
         .await?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    ensure!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     until_sold(&shop.hub, tools.len()).await;
     Ok(tools)
 }
@@ -43,7 +47,10 @@ pub(super) async fn forty_seven(shop: &Shop, invoke: &Value) -> Result<Vec<Value
 /// The document, verified with the key that the hub publishes.
 async fn verified(shop: &Shop, path: &str) -> Result<Value> {
     let known = shop.ask(&Request::get(WELL_KNOWN)).await;
-    let key = known.json()["signer_public_key"].as_str().context("no key")?.to_owned();
+    let key = known.json()["signer_public_key"]
+        .as_str()
+        .context("no key")?
+        .to_owned();
     let key = signature::parse_key(&key)?;
     let answer = shop.ask(&Request::get(path)).await;
     ensure!(answer.status == 200, "{}", answer.text());
@@ -62,9 +69,15 @@ async fn forty_seven_capabilities_are_listed_signed_and_found() -> Result<()> {
     let invoke = json!({ "url": shop.provider.url() });
     let captured = forty_seven(&shop, &invoke).await?;
     let known = verified(&shop, WELL_KNOWN).await?;
-    assert_eq!((&known["capabilities_count"], &known["protocol_versions"]), (&json!(47), &json!(["v2"])));
+    assert_eq!(
+        (&known["capabilities_count"], &known["protocol_versions"]),
+        (&json!(47), &json!(["v2"]))
+    );
     let manifest = verified(&shop, MANIFEST).await?;
-    assert_eq!((&manifest["capabilities_count"], &manifest["total_capabilities"]), (&json!(47), &json!(47)));
+    assert_eq!(
+        (&manifest["capabilities_count"], &manifest["total_capabilities"]),
+        (&json!(47), &json!(47))
+    );
     let prices = verified(&shop, PRICES).await?;
     assert_eq!(prices["count"], 47);
     let tools = manifest["tools"].as_array().context("no tools")?;
@@ -72,26 +85,55 @@ async fn forty_seven_capabilities_are_listed_signed_and_found() -> Result<()> {
         let same = |tool: &&Value| {
             tool["product_id"] == wanted["product_id"] && tool["capability_id"] == wanted["capability_id"]
         };
-        let tool = tools.iter().find(same).with_context(|| format!("{wanted} is not sold"))?;
-        assert_eq!(micros(&tool["price_per_call_usd"]), micros(&wanted["price_per_call_usd"]));
+        let tool = tools
+            .iter()
+            .find(same)
+            .with_context(|| format!("{wanted} is not sold"))?;
+        assert_eq!(
+            micros(&tool["price_per_call_usd"]),
+            micros(&wanted["price_per_call_usd"])
+        );
         assert_eq!(tool["description"], wanted["description"]);
-        assert_eq!(tool["input_schema"]["required"], wanted["input_schema"]["required"]);
-        assert_eq!((&tool["source_hub"], &tool["offerable"]), (&json!("local"), &json!(true)));
-        assert!(tool["output_schema"].is_object() && tool["routed_price_usd"].is_number(), "{tool}");
+        assert_eq!(
+            tool["input_schema"]["required"],
+            wanted["input_schema"]["required"]
+        );
+        assert_eq!(
+            (&tool["source_hub"], &tool["offerable"]),
+            (&json!("local"), &json!(true))
+        );
+        assert!(
+            tool["output_schema"].is_object() && tool["routed_price_usd"].is_number(),
+            "{tool}"
+        );
     }
     let text = shop.ask(&Request::get(MANIFEST)).await.text();
-    assert!(!text.contains(shop.provider.url()), "the provider's address is told");
+    assert!(
+        !text.contains(shop.provider.url()),
+        "the provider's address is told"
+    );
     // Found by their names, and each can be called.
     let found = || async {
-        let answer = shop.ask(&Request::get("/ai-market/v2/search?intent=sortes.draw%40v1&limit=5")).await.json();
+        let answer = shop
+            .ask(&Request::get(
+                "/ai-market/v2/search?intent=sortes.draw%40v1&limit=5",
+            ))
+            .await
+            .json();
         answer["matches"][0]["capability_id"] == "sortes.draw@v1"
     };
     crate::faults::until("sortes.draw@v1 is found", found).await;
-    let all = shop.ask(&Request::get("/ai-market/v2/search?limit=0")).await.json();
+    let all = shop
+        .ask(&Request::get("/ai-market/v2/search?limit=0"))
+        .await
+        .json();
     assert_eq!(all["matches"].as_array().map(Vec::len), Some(47));
     let key = shop.key("10").await?;
     let mut paid = 0;
-    for wanted in captured.iter().filter(|wanted| wanted["input_schema"]["required"].is_null()) {
+    for wanted in captured
+        .iter()
+        .filter(|wanted| wanted["input_schema"]["required"].is_null())
+    {
         let ids = (wanted["product_id"].as_str(), wanted["capability_id"].as_str());
         let (Some(product), Some(capability)) = ids else {
             continue;
@@ -116,15 +158,21 @@ async fn pitfall_62_documents_are_not_made_anew_for_every_reader() -> Result<()>
         assert!(first.status == 200 && tag.starts_with('"'), "{first:?}");
         assert!(first.header("cache-control").contains("max-age=60"), "{first:?}");
         let again = shop.ask(&Request::get(path)).await;
-        assert_eq!((again.body, again.header("etag").to_owned()), (first.body.clone(), tag.clone()));
+        let etag = again.header("etag").to_owned();
+        assert_eq!((again.body, etag), (first.body.clone(), tag.clone()));
         let unchanged = shop.ask(&Request::get(path).field("If-None-Match", &tag)).await;
         assert_eq!((unchanged.status, unchanged.body.len()), (304, 0), "{path}");
         assert_eq!(unchanged.header("etag"), tag);
     }
     let before = shop.ask(&Request::get(MANIFEST)).await;
     shop.sells("two@v1", Some("0.02")).await?;
-    let after = shop.ask(&Request::get(MANIFEST).field("If-None-Match", before.header("etag"))).await;
-    assert_eq!((after.status, &after.json()["capabilities_count"]), (200, &json!(2)));
+    let after = shop
+        .ask(&Request::get(MANIFEST).field("If-None-Match", before.header("etag")))
+        .await;
+    assert_eq!(
+        (after.status, &after.json()["capabilities_count"]),
+        (200, &json!(2))
+    );
     Ok(())
 }
 
@@ -138,14 +186,18 @@ async fn pitfall_57_a_search_by_another_word_is_refused_not_answered_with_everyt
     ];
     sell(&shop.hub, &shop.seller, &offers).await?;
     // Listed, and not sold: found by its agents' own search only.
-    shop.seller.publish_listing(&listed("euro@v1", Some("1"), &json!(null), &json!({}))).await?;
+    shop.seller
+        .publish_listing(&listed("euro@v1", Some("1"), &json!(null), &json!({})))
+        .await?;
     let answer = shop.ask(&Request::get("/ai-market/v2/search?q=paid")).await;
     let body = refused(&answer, 422, "request_invalid");
     assert_eq!(body["detail"][0]["loc"], json!(["query", "q"]), "{body}");
     let found = |query: &'static str| {
         let shop = &shop;
         async move {
-            let answer = shop.ask(&Request::get(format!("/ai-market/v2/search?{query}"))).await;
+            let answer = shop
+                .ask(&Request::get(format!("/ai-market/v2/search?{query}")))
+                .await;
             assert_eq!(answer.status, 200, "{query}: {}", answer.text());
             let mut ids: Vec<String> = answer.json()["matches"]
                 .as_array()
@@ -153,7 +205,10 @@ async fn pitfall_57_a_search_by_another_word_is_refused_not_answered_with_everyt
                 .flatten()
                 .map(|found| {
                     assert_eq!(found["source_hub"], "local");
-                    assert!(found["price_per_call_usd"].is_number() && found["routed_price_usd"].is_number(), "{found}");
+                    assert!(
+                        found["price_per_call_usd"].is_number() && found["routed_price_usd"].is_number(),
+                        "{found}"
+                    );
                     found["capability_id"].as_str().unwrap_or_default().to_owned()
                 })
                 .collect();
@@ -181,7 +236,10 @@ async fn pitfall_57_a_search_by_another_word_is_refused_not_answered_with_everyt
 async fn pitfalls_48_and_65_a_hostile_schema_harms_only_itself() -> Result<()> {
     let shop = Shop::open("").await?;
     let before = Vitals::of(&shop.hub).await;
-    let nested = (0..25).fold(json!({ "type": "string" }), |inner, _| json!({ "properties": { "a": inner } }));
+    let nested = (0..25).fold(
+        json!({ "type": "string" }),
+        |inner, _| json!({ "properties": { "a": inner } }),
+    );
     let endless = json!({ "$ref": "#" });
     let blowup = json!({ "$ref": "#/$defs/a", "$defs": {
         "a": { "allOf": [{ "$ref": "#/$defs/b" }, { "$ref": "#/$defs/b" }, { "$ref": "#/$defs/b" }] },
@@ -209,22 +267,48 @@ async fn pitfalls_48_and_65_a_hostile_schema_harms_only_itself() -> Result<()> {
         let offer = capability(&format!("hostile-{number}@v1"), None, shop.provider.url(), &more);
         let _published = shop.seller.publish_listing(&offer).await;
     }
-    shop.seller.publish_listing(&shop.offer("good@v1", None, &json!({}))).await?;
+    shop.seller
+        .publish_listing(&shop.offer("good@v1", None, &json!({})))
+        .await?;
     crate::faults::until("the good one", || async {
-        aip_tests::market::sold(&shop.hub).await.contains(&"good@v1".to_owned())
+        aip_tests::market::sold(&shop.hub)
+            .await
+            .contains(&"good@v1".to_owned())
     })
     .await;
     made(&shop.calls("good@v1", &Purse::Empty, &json!({})).await);
     for number in 0..schemas.len() {
         let input = json!({ "text": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", "n": 0, "a": {} });
-        let answer = shop.calls(&format!("hostile-{number}@v1"), &Purse::Empty, &input).await;
-        assert!(matches!(answer.status, 200 | 400 | 404), "{number}: {}", answer.text());
+        let answer = shop
+            .calls(&format!("hostile-{number}@v1"), &Purse::Empty, &input)
+            .await;
+        assert!(
+            matches!(answer.status, 200 | 400 | 404),
+            "{number}: {}",
+            answer.text()
+        );
     }
     for unusable in [0, 1, 2, 3, 4, 5] {
-        refused(&shop.calls(&format!("hostile-{unusable}@v1"), &Purse::Empty, &json!({})).await, 404, "capability_not_invocable");
+        refused(
+            &shop
+                .calls(&format!("hostile-{unusable}@v1"), &Purse::Empty, &json!({}))
+                .await,
+            404,
+            "capability_not_invocable",
+        );
     }
-    made(&shop.calls("hostile-11@v1", &Purse::Empty, &json!({ "n": 0 })).await);
-    refused(&shop.calls("hostile-11@v1", &Purse::Empty, &json!({ "n": 1 })).await, 400, "invalid_input");
+    made(
+        &shop
+            .calls("hostile-11@v1", &Purse::Empty, &json!({ "n": 0 }))
+            .await,
+    );
+    refused(
+        &shop
+            .calls("hostile-11@v1", &Purse::Empty, &json!({ "n": 1 }))
+            .await,
+        400,
+        "invalid_input",
+    );
     Vitals::assert_well(&shop.hub, &before).await;
     Ok(())
 }
@@ -238,7 +322,11 @@ async fn the_schemas_of_the_documents_are_served_and_the_documents_fit_them() ->
     for file in ["well-known.json", "manifest.json", "prices.json", "receipt.json"] {
         assert!(list.text().contains(file), "{}", list.text());
         let schema = shop.ask(&Request::get(format!("/schemas/{file}"))).await;
-        assert_eq!((schema.status, schema.header("content-type")), (200, "application/schema+json"), "{file}");
+        assert_eq!(
+            (schema.status, schema.header("content-type")),
+            (200, "application/schema+json"),
+            "{file}"
+        );
         assert!(schema.json()["$schema"].is_string(), "{file}");
     }
     let none = shop.ask(&Request::get("/schemas/none.json")).await;

@@ -22,7 +22,11 @@ async fn run(python: &Path, program: &str, arguments: &[&str]) -> Result<Value> 
         .kill_on_drop(true)
         .output()
         .await?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    ensure!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
@@ -64,22 +68,44 @@ async fn pitfall_35_the_public_agent_works_unchanged() -> Result<()> {
 
     assert_eq!(seen["discovered"][0], "upper@v1");
     let bill = &seen["run"]["bill_of_materials"];
-    assert_eq!((&seen["run"]["ok"], &bill["all_ok"]), (&json!(true), &json!(true)), "{}", seen["run"]);
+    assert_eq!(
+        (&seen["run"]["ok"], &bill["all_ok"]),
+        (&json!(true), &json!(true)),
+        "{}",
+        seen["run"]
+    );
     let step = &bill["results"][0];
     assert_eq!(step["result"], json!({ "text": "UPPERCASE TEXT" }));
-    assert_eq!((&step["receipt_verified"], &step["receipt_verify_reason"]), (&json!(true), &json!("ok")), "{step}");
+    assert_eq!(
+        (&step["receipt_verified"], &step["receipt_verify_reason"]),
+        (&json!(true), &json!("ok")),
+        "{step}"
+    );
     assert_eq!(micros(&step["price_usd"]), 10);
     // It closes its channels without their secret: refused, and told why; the channel ends by itself.
     assert_eq!(bill["settlement"], json!({ "error": "settle failed" }));
     // And pays without it.
     let unpaid = &seen["single_without_key"];
-    assert_eq!((&unpaid["error"], micros(&unpaid["needed"])), (&json!("payment_failed"), 10), "{unpaid}");
-    assert!(unpaid["detail"].as_str().is_some_and(|told| told.contains("X-Payment-Channel-Secret")), "{unpaid}");
+    assert_eq!(unpaid["error"], "payment_failed", "{unpaid}");
+    assert!(
+        unpaid["detail"]
+            .as_str()
+            .is_some_and(|told| told.contains("X-Payment-Channel-Secret")),
+        "{unpaid}"
+    );
 
     for (call, price) in [("paid", 10), ("free", 0)] {
         let body = &seen[call];
-        assert_eq!((&body["success"], &body["receipt_verified"]), (&json!(true), &json!(true)), "{call}: {body}");
-        assert_eq!((micros(&body["price_usd"]), &body["result"]["text"]), (price, &json!("X")), "{call}");
+        assert_eq!(
+            (&body["success"], &body["receipt_verified"]),
+            (&json!(true), &json!(true)),
+            "{call}: {body}"
+        );
+        assert_eq!(
+            (micros(&body["price_usd"]), &body["result"]["text"]),
+            (price, &json!("X")),
+            "{call}"
+        );
     }
     for (call, code) in [
         ("incomplete", "incomplete_input"),
@@ -92,10 +118,21 @@ async fn pitfall_35_the_public_agent_works_unchanged() -> Result<()> {
         ("topup", "not_found"),
         ("stranger", "invalid_api_key"),
     ] {
-        assert_eq!((&seen[call]["success"], &seen[call]["error"]), (&json!(false), &json!(code)), "{call}: {}", seen[call]);
+        assert_eq!(
+            (&seen[call]["success"], &seen[call]["error"]),
+            (&json!(false), &json!(code)),
+            "{call}: {}",
+            seen[call]
+        );
     }
-    assert_eq!((&seen["forged"], &seen["pinned"]), (&json!("invalid-signature"), &json!(true)));
-    assert_eq!((&seen["account"]["success"], &seen["account_used"]["success"]), (&json!(true), &json!(true)));
+    assert_eq!(
+        (&seen["forged"], &seen["pinned"]),
+        (&json!("invalid-signature"), &json!(true))
+    );
+    assert_eq!(
+        (&seen["account"]["success"], &seen["account_used"]["success"]),
+        (&json!(true), &json!(true))
+    );
     let books = books(&shop.hub).await?;
     assert_eq!((books.earned, books.held), (20, 0));
     Ok(())
@@ -125,31 +162,76 @@ async fn pitfalls_39_and_55_and_56_and_58_the_public_bridges_work_unchanged() ->
 
     let names = seen["names"].as_array().context("no names")?;
     let unique: std::collections::BTreeSet<&str> = names.iter().filter_map(Value::as_str).collect();
-    assert_eq!((names.len(), unique.len(), &seen["named_well"]), (50, 50, &json!(true)));
-    assert_eq!((&seen["gaps"], seen["properties"].as_u64() > Some(100)), (&json!({}), true), "{}", seen["gaps"]);
+    assert_eq!(
+        (names.len(), unique.len(), &seen["named_well"]),
+        (50, 50, &json!(true))
+    );
+    assert_eq!(
+        (&seen["gaps"], seen["properties"].as_u64() > Some(100)),
+        (&json!({}), true),
+        "{}",
+        seen["gaps"]
+    );
     let described = seen["described"].as_str().unwrap_or_default();
-    assert!(described.starts_with("[$0.0200 per call]") && !described.contains('\n'), "{described}");
-    assert_eq!((&seen["ranked"][0], &seen["cheap"]), (&json!("loud@v1"), &json!(["free@v1"])));
+    assert!(
+        described.starts_with("[$0.0200 per call]") && !described.contains('\n'),
+        "{described}"
+    );
+    assert_eq!(
+        (&seen["ranked"][0], &seen["cheap"]),
+        (&json!("loud@v1"), &json!(["free@v1"]))
+    );
     assert_eq!(seen["unreachable"], "CatalogError");
 
-    for (call, price) in [("free", 0.0), ("tier_within", 0.05), ("paid", 0.02), ("free_for_nothing", 0.0)] {
+    for (call, price) in [
+        ("free", 0.0),
+        ("tier_within", 0.05),
+        ("paid", 0.02),
+        ("free_for_nothing", 0.0),
+    ] {
         let result = &seen[call];
-        assert_eq!((&result["ok"], &result["price_usd"]), (&json!(true), &json!(price)), "{call}: {result}");
+        assert_eq!(
+            (&result["ok"], &result["price_usd"]),
+            (&json!(true), &json!(price)),
+            "{call}: {result}"
+        );
     }
     for call in ["free", "paid", "free_for_nothing"] {
-        assert_eq!((&seen[call]["receipt_verified"], &seen[call]["receipt_verify_reason"]), (&json!(true), &json!("ok")), "{call}");
+        assert_eq!(
+            (
+                &seen[call]["receipt_verified"],
+                &seen[call]["receipt_verify_reason"]
+            ),
+            (&json!(true), &json!("ok")),
+            "{call}"
+        );
     }
     assert_eq!(seen["trial"]["ok"], true, "{}", seen["trial"]);
     let refused = |call: &str, about_input: bool, says: &str| {
         let result = &seen[call];
-        assert_eq!((&result["ok"], &result["not_about_input"]), (&json!(false), &json!(!about_input)), "{call}: {result}");
+        assert_eq!(
+            (&result["ok"], &result["not_about_input"]),
+            (&json!(false), &json!(!about_input)),
+            "{call}: {result}"
+        );
         let told = result["for_model"].as_str().unwrap_or_default();
         assert!(told.contains(says), "{call}: {told}");
     };
-    refused("trial_used", false, "(1 of 1 calls) and it now costs $0.0200 per call");
-    refused("tier_beyond", true, "'puzzle.T' is 11, above the free-tier ceiling of 10");
+    refused(
+        "trial_used",
+        false,
+        "(1 of 1 calls) and it now costs $0.0200 per call",
+    );
+    refused(
+        "tier_beyond",
+        true,
+        "'puzzle.T' is 11, above the free-tier ceiling of 10",
+    );
     refused("incomplete", true, "incomplete_input");
-    assert_eq!((&seen["spent"], &seen["spent_at_last"]), (&json!(0.02), &json!(0.04)));
+    assert_eq!(
+        (&seen["spent"], &seen["spent_at_last"]),
+        (&json!(0.02), &json!(0.04))
+    );
     assert!(seen["exceeded"].is_string());
     let books = books(&shop.hub).await?;
     assert_eq!((books.earned, books.held), (40_000, 0));

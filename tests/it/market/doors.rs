@@ -27,8 +27,18 @@ async fn every_answer_is_json_in_the_markets_form() -> Result<()> {
         ("GET", "/ai-market/", 404, "not_found"),
         ("GET", "/ai-market/v1/manifest", 404, "not_found"),
         ("POST", "/ai-market/v2/account/topup", 404, "not_found"),
-        ("GET", "/ai-market/v2/verification/rcpt_1", 404, "verification_not_found"),
-        ("POST", "/ai-market/v2/verification/rcpt_1/appeal", 404, "verification_not_found"),
+        (
+            "GET",
+            "/ai-market/v2/verification/rcpt_1",
+            404,
+            "verification_not_found",
+        ),
+        (
+            "POST",
+            "/ai-market/v2/verification/rcpt_1/appeal",
+            404,
+            "verification_not_found",
+        ),
         ("GET", "/ai-market/v2/invoke", 405, "method_not_allowed"),
         ("DELETE", "/ai-market/v2/manifest", 405, "method_not_allowed"),
         ("GET", "/ai-market/v2/account", 401, "invalid_api_key"),
@@ -46,10 +56,25 @@ async fn hostile_bodies_are_refused_in_the_markets_form() -> Result<()> {
     let before = Vitals::of(&shop.hub).await;
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let bodies: Vec<Vec<u8>> = [
-        "", "{", "nul", "NaN", "{\"a\":1,\"a\":2}", "{} {}", "\u{feff}{}", "[1]", "null", "\"x\"", "{\"input\":1e999}",
-        "{\"product_id\":null,\"capability_id\":null}", "{\"product_id\":[],\"capability_id\":{}}",
-        "{\"product_id\":\"\\ud800\",\"capability_id\":\"x@v1\"}", "{\"deposit_usd\":{}}", "{\"channel_id\":7}",
-        "{\"receipt\":[]}", "{\"receipt\":{\"signature\":\"bare\"}}", "{\"receipt\":{\"signature\":{\"version\":1e300}}}",
+        "",
+        "{",
+        "nul",
+        "NaN",
+        "{\"a\":1,\"a\":2}",
+        "{} {}",
+        "\u{feff}{}",
+        "[1]",
+        "null",
+        "\"x\"",
+        "{\"input\":1e999}",
+        "{\"product_id\":null,\"capability_id\":null}",
+        "{\"product_id\":[],\"capability_id\":{}}",
+        "{\"product_id\":\"\\ud800\",\"capability_id\":\"x@v1\"}",
+        "{\"deposit_usd\":{}}",
+        "{\"channel_id\":7}",
+        "{\"receipt\":[]}",
+        "{\"receipt\":{\"signature\":\"bare\"}}",
+        "{\"receipt\":{\"signature\":{\"version\":1e300}}}",
     ]
     .iter()
     .map(|text| text.as_bytes().to_vec())
@@ -58,10 +83,17 @@ async fn hostile_bodies_are_refused_in_the_markets_form() -> Result<()> {
     for path in JSON_DOORS {
         for body in &bodies {
             let answer = shop.ask(&Request::post(*path, body.clone())).await;
-            let shown = format!("{path} {}: {}", String::from_utf8_lossy(&body[..body.len().min(60)]), answer.text());
+            let shown = format!(
+                "{path} {}: {}",
+                String::from_utf8_lossy(&body[..body.len().min(60)]),
+                answer.text()
+            );
             let verdict = *path == "/ai-market/v2/receipts/verify" && answer.status == 200;
             assert!(verdict || (400..500).contains(&answer.status), "{shown}");
-            assert!(verdict || answer.json()["error"].is_string() && answer.json()["success"] == false, "{shown}");
+            assert!(
+                verdict || answer.json()["error"].is_string() && answer.json()["success"] == false,
+                "{shown}"
+            );
             crate::hostile::assert_discreet(&answer, &shown);
         }
     }
@@ -76,21 +108,32 @@ async fn hostile_header_fields_are_refused_and_open_nothing() -> Result<()> {
     shop.sells("free@v1", None).await?;
     shop.sells("paid@v1", Some("0.01")).await?;
     let key = shop.key("1").await?;
-    let Purse::Key(text) = &key else {
-        panic!("no key")
-    };
+    let Purse::Key(text) = &key else { panic!("no key") };
     let long = "x".repeat(5_000);
-    for name in ["X-API-Key", "X-Payment-Channel", "X-Payment-Channel-Secret", "Idempotency-Key", "X-AIMarket-Sandbox-Visitor", "X-PAYMENT"] {
+    for name in [
+        "X-API-Key",
+        "X-Payment-Channel",
+        "X-Payment-Channel-Secret",
+        "Idempotency-Key",
+        "X-AIMarket-Sandbox-Visitor",
+        "X-PAYMENT",
+    ] {
         for value in ["", " ", "é", "a,b", "../..", "' OR 1=1 --", long.as_str()] {
             let request = call("shop", "paid@v1", &json!({})).field(name, value);
             let Some(answer) = try_ask(shop.hub.url(), &request).await else {
                 continue;
             };
-            assert!((400..500).contains(&answer.status), "{name}: {value:?}: {}", answer.text());
+            assert!(
+                (400..500).contains(&answer.status),
+                "{name}: {value:?}: {}",
+                answer.text()
+            );
             crate::hostile::assert_discreet(&answer, name);
         }
     }
-    let twice = call("shop", "paid@v1", &json!({})).field("X-API-Key", text).field("X-API-Key", "aimk_other");
+    let twice = call("shop", "paid@v1", &json!({}))
+        .field("X-API-Key", text)
+        .field("X-API-Key", "aimk_other");
     let answer = shop.ask(&twice).await;
     assert_eq!(answer.status, 400, "{}", answer.text());
     assert!(shop.provider.calls().is_empty());
@@ -104,8 +147,16 @@ async fn an_input_has_a_limit() -> Result<()> {
     shop.sells("free@v1", None).await?;
     let size = |bytes: usize| json!({ "x": "y".repeat(bytes) });
     made(&shop.calls("free@v1", &Purse::Empty, &size(65_000)).await);
-    refused(&shop.calls("free@v1", &Purse::Empty, &size(70_000)).await, 413, "input_too_large");
-    refused(&shop.calls("free@v1", &Purse::Empty, &size(2 << 20)).await, 413, "body_too_large");
+    refused(
+        &shop.calls("free@v1", &Purse::Empty, &size(70_000)).await,
+        413,
+        "input_too_large",
+    );
+    refused(
+        &shop.calls("free@v1", &Purse::Empty, &size(2 << 20)).await,
+        413,
+        "body_too_large",
+    );
     Ok(())
 }
 
@@ -116,10 +167,21 @@ async fn pitfall_60_unknown_ids_make_no_metrics() -> Result<()> {
     shop.sells("known@v1", None).await?;
     made(&shop.calls("known@v1", &Purse::Empty, &json!({})).await);
     for number in 0..30 {
-        refused(&shop.calls(&format!("made-up-{number}@v1"), &Purse::Empty, &json!({})).await, 404, "capability_unknown");
+        refused(
+            &shop
+                .calls(&format!("made-up-{number}@v1"), &Purse::Empty, &json!({}))
+                .await,
+            404,
+            "capability_unknown",
+        );
     }
-    let metrics = aip_tests::raw::ask(shop.hub.operator_url(), &Request::get("/metrics")).await.text();
-    assert!(metrics.contains("aip_market_"), "there are no metrics of the market");
+    let metrics = aip_tests::raw::ask(shop.hub.operator_url(), &Request::get("/metrics"))
+        .await
+        .text();
+    assert!(
+        metrics.contains("aip_market_"),
+        "there are no metrics of the market"
+    );
     assert!(!metrics.contains("made-up-"), "a stranger makes series");
     let public = shop.ask(&Request::get("/metrics")).await;
     assert_eq!(public.status, 404);
@@ -154,6 +216,31 @@ async fn pitfall_64_a_caller_cannot_choose_a_fresh_budget() -> Result<()> {
     }
     assert_eq!(statuses[..10], [404; 10]);
     assert_eq!(statuses[10..], [429; 5]);
+    Ok(())
+}
+
+/// Whoever guesses at keys and secrets has the budget of one network for it.
+#[tokio::test]
+async fn one_network_cannot_guess_at_purses_without_end() -> Result<()> {
+    let hub = TestHub::start_with(HubOptions {
+        production: Some("hub.example".to_owned()),
+        config: Some(
+            "[hub]\npublic_url = \"https://hub.example\"\n[market]\npurse_requests_per_minute = 5\n"
+                .to_owned(),
+        ),
+        ..HubOptions::default()
+    });
+    let mut statuses = Vec::new();
+    for number in 0..8 {
+        let guess = Purse::Channel(format!("ch_{number:032x}"), "chs_guessed".to_owned());
+        let request = guess.on(Request::get(format!("/ai-market/v2/channel/ch_{number:032x}")));
+        let answer = aip_tests::raw::ask(hub.url(), &request).await;
+        if answer.status == 429 {
+            refused(&answer, 429, "rate_limited");
+        }
+        statuses.push(answer.status);
+    }
+    assert_eq!(statuses, [404, 404, 404, 404, 404, 429, 429, 429]);
     Ok(())
 }
 

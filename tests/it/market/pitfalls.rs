@@ -25,71 +25,299 @@ const TRUST: &str = "trust scores are not built yet";
 
 /// All of them, in order.
 const TABLE: &[(u32, &str, Covered)] = &[
-    (1, "a changed price or trust breaks a manifest", By(&["pitfall_01_a_changed_price_or_trust_breaks_a_manifest"])),
-    (2, "the older text of a manifest is not accepted", By(&["pitfall_02_the_old_text_of_a_manifest_is_not_accepted"])),
-    (3, "a receipt is checked with the key of its origin", By(&["pitfall_03_the_key_is_that_of_the_origin"])),
-    (4, "the key inside a receipt is not believed", By(&["pitfall_04_the_key_inside_is_not_believed"])),
-    (5, "what a version 1 leaves open is named", By(&["pitfall_05_a_rejection_signed_at_version_1_is_covered_in_part"])),
-    (6, "members that were added are named as unsigned", By(&["pitfall_06_members_added_to_a_receipt_are_reported_as_unsigned"])),
-    (7, "a bare signature is refused with the shape that is wanted", By(&["pitfall_07_a_bare_signature_is_refused_with_the_shape_that_is_wanted"])),
-    (8, "both alphabets of base64, and nothing else", By(&["pitfall_08_both_alphabets_and_no_padding_are_read_and_nothing_is_dropped"])),
-    (9, "keys and signatures of small order never verify", By(&["pitfall_09_small_orders_are_refused_for_every_message"])),
-    (10, "numbers are spelled as Python spells them", By(&["pitfall_10_numbers_are_signed_as_python_spells_them"])),
-    (11, "a browser may drop the point of a whole price", By(&["pitfall_11_a_browser_may_drop_the_point_of_a_whole_price"])),
-    (12, "letters are hashed raw, and the two texts differ", By(&["pitfall_12_letters_are_hashed_raw_and_the_two_texts_differ"])),
-    (13, "another alphabet is no other key", By(&["pitfall_13_the_same_key_in_the_other_alphabet_is_the_same_key"])),
-    (14, "a later version is unsupported, not invalid", By(&["pitfall_14_a_version_that_came_later_is_unsupported_not_invalid"])),
-    (15, "a genuine receipt of another call is no proof", By(&["pitfall_15_a_receipt_of_another_call_is_no_proof"])),
-    (16, "a failed look-up of a key is made again", By(&["pitfall_16_a_look_up_that_failed_is_made_again_after_a_minute"])),
-    (17, "an origin steers no request elsewhere", By(&["pitfall_17_an_address_steers_no_request_elsewhere"])),
-    (18, "two rejections of one second differ", By(&["pitfall_18_two_rejections_of_one_second_have_two_nonces"])),
-    (19, "as many calls at once as the money is for", By(&["pitfall_19_forty_at_once_under_a_ceiling_of_ten_are_ten"])),
-    (20, "a budget of nothing is no missing budget", By(&["pitfall_20_a_budget_of_nothing_spends_nothing_and_none_is_no_ceiling"])),
-    (21, "a provider that fails is not paid", By(&["pitfall_21_a_provider_that_fails_is_not_paid"])),
-    (22, "an unknown key is no free call", By(&["pitfalls_22_and_38_who_shows_a_wrong_key_or_secret_is_told_so"])),
+    (
+        1,
+        "a changed price or trust breaks a manifest",
+        By(&["pitfall_01_a_changed_price_or_trust_breaks_a_manifest"]),
+    ),
+    (
+        2,
+        "the older text of a manifest is not accepted",
+        By(&["pitfall_02_the_old_text_of_a_manifest_is_not_accepted"]),
+    ),
+    (
+        3,
+        "a receipt is checked with the key of its origin",
+        By(&["pitfall_03_the_key_is_that_of_the_origin"]),
+    ),
+    (
+        4,
+        "the key inside a receipt is not believed",
+        By(&["pitfall_04_the_key_inside_is_not_believed"]),
+    ),
+    (
+        5,
+        "what a version 1 leaves open is named",
+        By(&["pitfall_05_a_rejection_signed_at_version_1_is_covered_in_part"]),
+    ),
+    (
+        6,
+        "members that were added are named as unsigned",
+        By(&["pitfall_06_members_added_to_a_receipt_are_reported_as_unsigned"]),
+    ),
+    (
+        7,
+        "a bare signature is refused with the shape that is wanted",
+        By(&["pitfall_07_a_bare_signature_is_refused_with_the_shape_that_is_wanted"]),
+    ),
+    (
+        8,
+        "both alphabets of base64, and nothing else",
+        By(&["pitfall_08_both_alphabets_and_no_padding_are_read_and_nothing_is_dropped"]),
+    ),
+    (
+        9,
+        "keys and signatures of small order never verify",
+        By(&["pitfall_09_small_orders_are_refused_for_every_message"]),
+    ),
+    (
+        10,
+        "numbers are spelled as Python spells them",
+        By(&["pitfall_10_numbers_are_signed_as_python_spells_them"]),
+    ),
+    (
+        11,
+        "a browser may drop the point of a whole price",
+        By(&["pitfall_11_a_browser_may_drop_the_point_of_a_whole_price"]),
+    ),
+    (
+        12,
+        "letters are hashed raw, and the two texts differ",
+        By(&["pitfall_12_letters_are_hashed_raw_and_the_two_texts_differ"]),
+    ),
+    (
+        13,
+        "another alphabet is no other key",
+        By(&["pitfall_13_the_same_key_in_the_other_alphabet_is_the_same_key"]),
+    ),
+    (
+        14,
+        "a later version is unsupported, not invalid",
+        By(&["pitfall_14_a_version_that_came_later_is_unsupported_not_invalid"]),
+    ),
+    (
+        15,
+        "a genuine receipt of another call is no proof",
+        By(&["pitfall_15_a_receipt_of_another_call_is_no_proof"]),
+    ),
+    (
+        16,
+        "a failed look-up of a key is made again",
+        By(&["pitfall_16_a_look_up_that_failed_is_made_again_after_a_minute"]),
+    ),
+    (
+        17,
+        "an origin steers no request elsewhere",
+        By(&["pitfall_17_an_address_steers_no_request_elsewhere"]),
+    ),
+    (
+        18,
+        "two rejections of one second differ",
+        By(&["pitfall_18_two_rejections_of_one_second_have_two_nonces"]),
+    ),
+    (
+        19,
+        "as many calls at once as the money is for",
+        By(&["pitfall_19_forty_at_once_under_a_ceiling_of_ten_are_ten"]),
+    ),
+    (
+        20,
+        "a budget of nothing is no missing budget",
+        By(&["pitfall_20_a_budget_of_nothing_spends_nothing_and_none_is_no_ceiling"]),
+    ),
+    (
+        21,
+        "a provider that fails is not paid",
+        By(&["pitfall_21_a_provider_that_fails_is_not_paid"]),
+    ),
+    (
+        22,
+        "an unknown key is no free call",
+        By(&["pitfalls_22_and_38_who_shows_a_wrong_key_or_secret_is_told_so"]),
+    ),
     (23, "one rail pays", By(&["pitfall_23_one_rail_pays"])),
-    (24, "a reference is used once", By(&["pitfall_24_a_reference_is_used_once"])),
-    (25, "a transfer that somebody quotes is no money", By(&["pitfall_25_a_transfer_that_somebody_quotes_is_no_money"])),
-    (26, "what is no amount is refused before anything is written", By(&["pitfall_26_what_is_no_amount_is_refused_before_anything_is_written"])),
-    (27, "what a peer says it cost is not what is charged", Later(FEDERATION)),
-    (28, "an authorization on a chain covers all that was served", Later(CHAINS)),
-    (29, "a channel with a call under way is not closed", By(&["pitfall_29_a_channel_with_a_call_under_way_is_not_closed"])),
+    (
+        24,
+        "a reference is used once",
+        By(&["pitfall_24_a_reference_is_used_once"]),
+    ),
+    (
+        25,
+        "a transfer that somebody quotes is no money",
+        By(&["pitfall_25_a_transfer_that_somebody_quotes_is_no_money"]),
+    ),
+    (
+        26,
+        "what is no amount is refused before anything is written",
+        By(&["pitfall_26_what_is_no_amount_is_refused_before_anything_is_written"]),
+    ),
+    (
+        27,
+        "what a peer says it cost is not what is charged",
+        Later(FEDERATION),
+    ),
+    (
+        28,
+        "an authorization on a chain covers all that was served",
+        Later(CHAINS),
+    ),
+    (
+        29,
+        "a channel with a call under way is not closed",
+        By(&["pitfall_29_a_channel_with_a_call_under_way_is_not_closed"]),
+    ),
     (30, "a peer without a history has no negative trust", Later(TRUST)),
-    (31, "a refused input costs neither money nor a trial", By(&["pitfall_31_a_refused_input_costs_neither_money_nor_a_trial"])),
-    (32, "what goes back is never more than is there", By(&["pitfall_32_what_goes_back_is_what_is_left"])),
-    (33, "what costs less than a cent costs that", By(&["pitfall_33_what_costs_less_than_a_cent_costs_that"])),
-    (34, "a price that went up is not paid by who named a limit", By(&["pitfall_34_a_price_that_went_up_is_not_paid_by_who_named_a_limit"])),
-    (35, "a client that forgets the secret is told so", By(&["pitfall_35_the_public_agent_works_unchanged"])),
-    (36, "a property may have any name", By(&["pitfall_36_a_property_may_have_any_name_that_the_schema_declares"])),
-    (37, "only what leaves a call open is asked again, and as the same call", By(&["pitfall_37_only_what_leaves_a_call_open_is_said_again"])),
-    (38, "a channel is opened by its secret for what is free, too", By(&["pitfalls_22_and_38_who_shows_a_wrong_key_or_secret_is_told_so"])),
-    (39, "above the free tier the input is at fault, not the money", By(&["pitfalls_39_and_55_and_56_and_58_the_public_bridges_work_unchanged"])),
-    (40, "a free tier is never clamped, and comes before a trial", By(&["pitfall_40_the_free_tier_is_a_ceiling_of_the_input"])),
-    (41, "who sells for a peer asks for money at once", Later(FEDERATION)),
-    (42, "what has a price and nobody to pay is not sold", Never("every listing has the agent that published it, and that one is paid")),
-    (43, "who does not pay is asked for money before the input is looked at", By(&["pitfall_43_an_unpaid_call_is_asked_for_money_before_its_input_is_looked_at"])),
+    (
+        31,
+        "a refused input costs neither money nor a trial",
+        By(&["pitfall_31_a_refused_input_costs_neither_money_nor_a_trial"]),
+    ),
+    (
+        32,
+        "what goes back is never more than is there",
+        By(&["pitfall_32_what_goes_back_is_what_is_left"]),
+    ),
+    (
+        33,
+        "what costs less than a cent costs that",
+        By(&["pitfall_33_what_costs_less_than_a_cent_costs_that"]),
+    ),
+    (
+        34,
+        "a price that went up is not paid by who named a limit",
+        By(&["pitfall_34_a_price_that_went_up_is_not_paid_by_who_named_a_limit"]),
+    ),
+    (
+        35,
+        "a client that forgets the secret is told so",
+        By(&["pitfall_35_the_public_agent_works_unchanged"]),
+    ),
+    (
+        36,
+        "a property may have any name",
+        By(&["pitfall_36_a_property_may_have_any_name_that_the_schema_declares"]),
+    ),
+    (
+        37,
+        "only what leaves a call open is asked again, and as the same call",
+        By(&["pitfall_37_only_what_leaves_a_call_open_is_said_again"]),
+    ),
+    (
+        38,
+        "a channel is opened by its secret for what is free, too",
+        By(&["pitfalls_22_and_38_who_shows_a_wrong_key_or_secret_is_told_so"]),
+    ),
+    (
+        39,
+        "above the free tier the input is at fault, not the money",
+        By(&["pitfalls_39_and_55_and_56_and_58_the_public_bridges_work_unchanged"]),
+    ),
+    (
+        40,
+        "a free tier is never clamped, and comes before a trial",
+        By(&["pitfall_40_the_free_tier_is_a_ceiling_of_the_input"]),
+    ),
+    (
+        41,
+        "who sells for a peer asks for money at once",
+        Later(FEDERATION),
+    ),
+    (
+        42,
+        "what has a price and nobody to pay is not sold",
+        Never("every listing has the agent that published it, and that one is paid"),
+    ),
+    (
+        43,
+        "who does not pay is asked for money before the input is looked at",
+        By(&["pitfall_43_an_unpaid_call_is_asked_for_money_before_its_input_is_looked_at"]),
+    ),
     (44, "a peer's terms are passed on as they are", Later(FEDERATION)),
-    (45, "what a peer passes on of others is not listed", Later(FEDERATION)),
-    (46, "an announcement of a stranger changes nothing", Later(FEDERATION)),
-    (47, "an address of a stranger reaches no private network", By(&["pitfall_47_a_providers_address_reaches_no_private_network"])),
-    (48, "what is too large or too deep costs only itself", By(&["pitfalls_48_and_65_a_hostile_schema_harms_only_itself"])),
+    (
+        45,
+        "what a peer passes on of others is not listed",
+        Later(FEDERATION),
+    ),
+    (
+        46,
+        "an announcement of a stranger changes nothing",
+        Later(FEDERATION),
+    ),
+    (
+        47,
+        "an address of a stranger reaches no private network",
+        By(&["pitfall_47_a_providers_address_reaches_no_private_network"]),
+    ),
+    (
+        48,
+        "what is too large or too deep costs only itself",
+        By(&["pitfalls_48_and_65_a_hostile_schema_harms_only_itself"]),
+    ),
     (49, "a hub is no peer of itself", Later(FEDERATION)),
     (50, "a peer with another key is frozen", Later(FEDERATION)),
     (51, "a peer that is away sells nothing", Later(FEDERATION)),
     (52, "an old manifest is not listed", Later(FEDERATION)),
-    (53, "a call without the right hub is told the right one", Later(FEDERATION)),
-    (54, "of two hubs with one capability the one that is called is paid", Later(FEDERATION)),
-    (55, "names of tools are unique", By(&["pitfalls_39_and_55_and_56_and_58_the_public_bridges_work_unchanged"])),
-    (56, "each property reaches the wire under its own name", By(&["pitfalls_39_and_55_and_56_and_58_the_public_bridges_work_unchanged"])),
-    (57, "a search by another word is refused", By(&["pitfall_57_a_search_by_another_word_is_refused_not_answered_with_everything"])),
-    (58, "a description gives no orders", By(&["pitfalls_39_and_55_and_56_and_58_the_public_bridges_work_unchanged"])),
+    (
+        53,
+        "a call without the right hub is told the right one",
+        Later(FEDERATION),
+    ),
+    (
+        54,
+        "of two hubs with one capability the one that is called is paid",
+        Later(FEDERATION),
+    ),
+    (
+        55,
+        "names of tools are unique",
+        By(&["pitfalls_39_and_55_and_56_and_58_the_public_bridges_work_unchanged"]),
+    ),
+    (
+        56,
+        "each property reaches the wire under its own name",
+        By(&["pitfalls_39_and_55_and_56_and_58_the_public_bridges_work_unchanged"]),
+    ),
+    (
+        57,
+        "a search by another word is refused",
+        By(&["pitfall_57_a_search_by_another_word_is_refused_not_answered_with_everything"]),
+    ),
+    (
+        58,
+        "a description gives no orders",
+        By(&["pitfalls_39_and_55_and_56_and_58_the_public_bridges_work_unchanged"]),
+    ),
     (59, "an event of the past counts once", Later(TRUST)),
-    (60, "unknown ids make no metrics", By(&["pitfall_60_unknown_ids_make_no_metrics"])),
-    (61, "what was delivered is handed over though the books cannot be written", By(&["pitfall_61_what_was_delivered_is_handed_over"])),
-    (62, "documents are not made anew for every reader", By(&["pitfall_62_documents_are_not_made_anew_for_every_reader"])),
-    (63, "a guard blocks no numbers of stations", Never("there is no guard by patterns, and no answer claims one")),
-    (64, "a caller cannot choose a fresh budget", By(&["pitfall_64_a_caller_cannot_choose_a_fresh_budget"])),
-    (65, "a schema of a wrong form costs only itself", By(&["pitfalls_48_and_65_a_hostile_schema_harms_only_itself"])),
+    (
+        60,
+        "unknown ids make no metrics",
+        By(&["pitfall_60_unknown_ids_make_no_metrics"]),
+    ),
+    (
+        61,
+        "what was delivered is handed over though the books cannot be written",
+        By(&["pitfall_61_what_was_delivered_is_handed_over"]),
+    ),
+    (
+        62,
+        "documents are not made anew for every reader",
+        By(&["pitfall_62_documents_are_not_made_anew_for_every_reader"]),
+    ),
+    (
+        63,
+        "a guard blocks no numbers of stations",
+        Never("there is no guard by patterns, and no answer claims one"),
+    ),
+    (
+        64,
+        "a caller cannot choose a fresh budget",
+        By(&["pitfall_64_a_caller_cannot_choose_a_fresh_budget"]),
+    ),
+    (
+        65,
+        "a schema of a wrong form costs only itself",
+        By(&["pitfalls_48_and_65_a_hostile_schema_harms_only_itself"]),
+    ),
 ];
 
 /// What waits, in words that a reader of a failure understands.
@@ -109,8 +337,11 @@ fn every_pitfall_has_its_test_or_its_reason() {
             .collect();
         match covered {
             By(tests) => {
-                let gone = tests.iter().filter(|test| !covering.iter().any(|name| name == *test));
-                missing.extend(gone.map(|test| format!("{number}, {behaviour}: no {test}, only {covering:?}")));
+                let gone = tests
+                    .iter()
+                    .filter(|test| !covering.iter().any(|name| name == *test));
+                missing
+                    .extend(gone.map(|test| format!("{number}, {behaviour}: no {test}, only {covering:?}")));
             }
             Later(reason) => {
                 assert!(WAITING.contains(reason));

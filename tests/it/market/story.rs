@@ -28,7 +28,9 @@ impl<'a> Person<'a> {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary("aip"));
-        command.args(["--hub", self.hub.url(), "--json", "--key"]).arg(&self.key);
+        command
+            .args(["--hub", self.hub.url(), "--json", "--key"])
+            .arg(&self.key);
         command.args(arguments).kill_on_drop(true);
         command
     }
@@ -92,12 +94,17 @@ async fn the_whole_story_of_the_market_with_the_commands() -> Result<()> {
     let mut serving = shop.starts(&["serve", "--exec", work])?;
 
     let found = async || -> Result<bool> {
-        let answer = alice.types(&["search", "weather town", "--kind", "capability"]).await?;
+        let answer = alice
+            .types(&["search", "weather town", "--kind", "capability"])
+            .await?;
         Ok(answer["results"][0]["name"] == "Current weather")
     };
     let deadline = tokio::time::Instant::now() + crate::faults::DEADLINE;
     while !found().await? {
-        ensure!(tokio::time::Instant::now() < deadline, "the capability is not found");
+        ensure!(
+            tokio::time::Instant::now() < deadline,
+            "the capability is not found"
+        );
     }
 
     // Nothing for nothing.
@@ -108,21 +115,73 @@ async fn the_whole_story_of_the_market_with_the_commands() -> Result<()> {
     let account = alice.types(&["account", "create", "--label", "mine"]).await?;
     let id = account["account_id"].as_str().context("no account_id")?;
     let body = json!({ "amount": "1", "reference": "invoice-1" }).to_string();
-    let credited = hub.operate(Request::post(format!("/admin/accounts/{id}/credits"), body)).await;
+    let credited = hub
+        .operate(Request::post(format!("/admin/accounts/{id}/credits"), body))
+        .await;
     ensure!(credited.status < 300, "{}", credited.text());
 
-    let paid = alice.types(&["invoke", "shop", "weather@v1", town, "--account", "--max-price", "0.02"]).await?;
+    let paid = alice
+        .types(&[
+            "invoke",
+            "shop",
+            "weather@v1",
+            town,
+            "--account",
+            "--max-price",
+            "0.02",
+        ])
+        .await?;
     ensure!(paid["result"] == json!({ "celsius": 7.5 }), "{paid}");
     let opened = alice.types(&["channel", "open", "0.5"]).await?;
     let channel = opened["channel_id"].as_str().context("no channel_id")?;
-    let paid = alice.types(&["invoke", "shop", "weather@v1", town, "--channel", "--max-price", "0.05"]).await?;
+    let paid = alice
+        .types(&[
+            "invoke",
+            "shop",
+            "weather@v1",
+            town,
+            "--channel",
+            "--max-price",
+            "0.05",
+        ])
+        .await?;
     ensure!(paid["result"] == json!({ "celsius": 7.5 }), "{paid}");
-    let told = alice.fails(&["invoke", "shop", "weather@v1", town, "--channel", "--max-price", "0.01"]).await?;
+    let told = alice
+        .fails(&[
+            "invoke",
+            "shop",
+            "weather@v1",
+            town,
+            "--channel",
+            "--max-price",
+            "0.01",
+        ])
+        .await?;
     ensure!(told.contains("price_limit_exceeded"), "{told}");
-    let told = alice.fails(&["invoke", "shop", "weather@v1", "{}", "--channel", "--max-price", "0.05"]).await?;
+    let told = alice
+        .fails(&[
+            "invoke",
+            "shop",
+            "weather@v1",
+            "{}",
+            "--channel",
+            "--max-price",
+            "0.05",
+        ])
+        .await?;
     ensure!(told.contains("town"), "{told}");
     let nowhere = "{\"town\": \"Atlantis\"}";
-    let told = alice.fails(&["invoke", "shop", "weather@v1", nowhere, "--channel", "--max-price", "0.05"]).await?;
+    let told = alice
+        .fails(&[
+            "invoke",
+            "shop",
+            "weather@v1",
+            nowhere,
+            "--channel",
+            "--max-price",
+            "0.05",
+        ])
+        .await?;
     ensure!(told.contains("provider_failed"), "{told}");
 
     // The receipt, from the file and from the hub; and a forged one.
@@ -130,10 +189,22 @@ async fn the_whole_story_of_the_market_with_the_commands() -> Result<()> {
     let file = hub.folder().join("receipt.json");
     std::fs::write(&file, receipt.to_string())?;
     let file = file.display().to_string();
-    alice.types(&["receipt", "verify", &file, "--capability", "weather@v1", "--price", "0.02"]).await?;
+    alice
+        .types(&[
+            "receipt",
+            "verify",
+            &file,
+            "--capability",
+            "weather@v1",
+            "--price",
+            "0.02",
+        ])
+        .await?;
     let nonce = receipt["nonce"].as_str().context("no nonce")?;
     alice.types(&["receipt", "verify", nonce]).await?;
-    alice.fails(&["receipt", "verify", &file, "--capability", "other@v1"]).await?;
+    alice
+        .fails(&["receipt", "verify", &file, "--capability", "other@v1"])
+        .await?;
     let mut forged = receipt.clone();
     forged["price_usd"] = json!(0.01);
     std::fs::write(&file, forged.to_string())?;
@@ -147,6 +218,9 @@ async fn the_whole_story_of_the_market_with_the_commands() -> Result<()> {
     ensure!(dollars(&earned["earned"]) == Some(0.038), "{earned}");
     serving.kill().await?;
     let books = books(&hub).await?;
-    assert_eq!((books.earned, books.fees, books.balances, books.held), (38_000, 2_000, 960_000, 0));
+    assert_eq!(
+        (books.earned, books.fees, books.balances, books.held),
+        (38_000, 2_000, 960_000, 0)
+    );
     Ok(())
 }
