@@ -4,7 +4,7 @@
 //! hub goes on by itself, and who comes back late learns that their pause is over. What asks for a change meanwhile is told to come back: a sender tries again, a session ends and is taken up again. Only
 //! the pause for good has no end: what was copied goes on elsewhere, and this hub must not grow apart from it.
 //!
-//! The stores are wrapped ([`PausableMailboxes`], [`PausableNames`]), so that no door can be forgotten.
+//! The stores are wrapped ([`PausableMailboxes`], [`PausableNames`], [`PausablePeers`], [`PausableMarket`]), so that no door can be forgotten.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,6 @@ mod names;
 mod peers;
 
 pub use mailboxes::PausableMailboxes;
-pub use market::PausableMarket;
 pub use market::PausableMarket;
 pub use names::PausableNames;
 pub use peers::PausablePeers;
