@@ -312,3 +312,6 @@ impl Held {
 fn ids(offer: &Offer) -> (String, String) {
     (offer.product_id.clone(), offer.capability_id.clone())
 }
+
+#[cfg(test)]
+mod tests;

@@ -117,3 +117,24 @@ fn what_is_no_account_is_refused() {
     let words = bad(&["accounts", "budget", "acct_0", "--data", &data]);
     assert!(words.contains("--none"), "{words}");
 }
+
+#[test]
+fn accounts_are_in_a_backup() {
+    let folder = Folder::new();
+    let (data, new, backup) = (folder.at("data"), folder.at("new"), folder.at("backup"));
+    std::fs::create_dir(folder.path("data")).unwrap();
+    let hub = Hub::start(&data);
+    let made = read(&["accounts", "--json", "create", "--grant", "2.5", "--data", &data]);
+    let id = made["account_id"].as_str().unwrap();
+    good(&["backup", "--data", &data, "--to", &backup]);
+    assert!(hub.terminate().0.success());
+    good(&["restore", "--from", &backup, "--data", &new]);
+    let _restored = Hub::start(&new);
+    let shown = read(&["accounts", "--json", "show", id, "--data", &new]);
+    assert_eq!(shown["balance"], "2.5");
+    let books = read(&["payouts", "--json", "books", "--data", &new]);
+    assert_eq!(
+        (&books["balance"], &books["credited"]),
+        (&true.into(), &"2.5".into())
+    );
+}

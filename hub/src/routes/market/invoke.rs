@@ -78,6 +78,7 @@ pub async fn invoke(
 async fn ask(app: &App, req: &HttpRequest, payload: web::Payload) -> Result<InvokeReport, MarketError> {
     let room = room(app)?;
     app.throttle.admit(Cost::Invocation, req)?;
+    app.require_room("calls")?;
     let body = read_typed(app, req, payload, BodyLimit::new(BODY_BYTES_MAX), JSON).await?;
     let headers = headers(req)?;
     if headers.api_key.is_some() {

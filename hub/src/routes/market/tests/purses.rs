@@ -337,7 +337,7 @@ async fn a_channel_whose_time_is_over_goes_back() {
         text(&opened["channel"]["channel_secret"]),
     )];
     let path = format!("/ai-market/v2/channel/{}", text(&opened["channel"]["channel_id"]));
-    shop.hub.clock.advance(Duration::from_hours(24));
+    shop.hub.clock.advance(Duration::from_secs(24 * 3_600 + 1));
     assert_eq!(
         shop.reads(&path, &secret).await.json()["channel"]["status"],
         "expired"

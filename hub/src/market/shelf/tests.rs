@@ -1,0 +1,109 @@
+//! What is sold follows the listings and their agents, also where the log forgets.
+
+use std::time::Duration;
+
+use actix_web::test::TestRequest;
+use aip_protocol::clock::Clock as _;
+use aip_registry::listings::listing_id;
+use serde_json::json;
+
+use super::*;
+use crate::testing::{TestAgent, TestHub};
+
+struct World {
+    hub: TestHub,
+    shelf: Arc<Shelf>,
+    shop: TestAgent,
+}
+
+impl World {
+    async fn new() -> Self {
+        let hub = TestHub::new();
+        let shelf = hub.hub.app.market.as_ref().unwrap().shelf.clone();
+        let shop = hub.registered("shop").await;
+        Self { hub, shelf, shop }
+    }
+
+    async fn lists(&self, agent: &TestAgent, id: &str, version: u64, capability: &str) {
+        let listing = self.hub.listing(agent, id, version, |listing| {
+            listing["kind"] = json!("capability");
+            listing["invoke"] = json!({ "relay": true });
+            listing["attributes"] = json!({ "product_id": "product", "capability_id": capability });
+        });
+        let answer = self.hub.publish(&listing).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+    }
+
+    async fn takes_away(&self, id: &str, version: u64) {
+        let gone = self.hub.listing(&self.shop, id, version, |listing| {
+            listing["deleted"] = json!(true)
+        });
+        let request = TestRequest::delete()
+            .uri(&format!("/api/v1/listings/{}", listing_id(&self.shop.did, id)))
+            .insert_header(("content-type", "application/json"));
+        assert_eq!(
+            self.hub.ask(request.set_payload(gone.to_string())).await.status,
+            200
+        );
+    }
+
+    /// The listing that is sold under this id, after a look at the log.
+    async fn sold(&self, capability: &str) -> Option<String> {
+        self.shelf.catch_up().await.unwrap();
+        self.shelf
+            .find("product", capability)
+            .map(|offer| offer.id.clone())
+    }
+}
+
+#[actix_web::test]
+async fn who_listed_a_name_first_sells_it() {
+    let world = World::new().await;
+    let other = world.hub.registered("other").await;
+    world.lists(&world.shop, "one", 1, "same").await;
+    world.lists(&other, "two", 1, "same").await;
+    let first = listing_id(&world.shop.did, "one");
+    assert_eq!(world.sold("same").await, Some(first.clone()));
+    // A newer version keeps its place.
+    world.lists(&world.shop, "one", 2, "same").await;
+    assert_eq!(world.sold("same").await, Some(first));
+    assert_eq!(world.shelf.sold(10).count, 1);
+    world.lists(&world.shop, "one", 3, "another").await;
+    assert_eq!(world.sold("same").await, Some(listing_id(&other.did, "two")));
+    assert_eq!(world.shelf.sold(10).count, 2);
+    world.takes_away("one", 4).await;
+    assert_eq!((world.sold("another").await, world.shelf.len()), (None, 1));
+}
+
+#[actix_web::test]
+async fn who_is_suspended_sells_nothing() {
+    let world = World::new().await;
+    world.lists(&world.shop, "one", 1, "work").await;
+    assert!(world.sold("work").await.is_some());
+    let (registry, listings) = (&world.hub.hub.app.registry, &world.hub.hub.app.listings);
+    let name = world.shop.did.handle().name;
+    for (standing, is_sold) in [
+        (aip_registry::Standing::Suspended, false),
+        (aip_registry::Standing::Active, true),
+    ] {
+        registry.set_standing(&name, standing).await.unwrap();
+        listings.touch_of(&world.shop.did).await.unwrap();
+        assert_eq!(world.sold("work").await.is_some(), is_sold);
+    }
+}
+
+/// Who was away while deletions were forgotten reads everything anew.
+#[actix_web::test]
+async fn a_deletion_that_the_log_has_forgotten_is_noticed() {
+    let world = World::new().await;
+    world.lists(&world.shop, "one", 1, "one").await;
+    assert!(world.sold("one").await.is_some());
+    world.takes_away("one", 2).await;
+    world.lists(&world.shop, "two", 1, "two").await;
+    let later = world.hub.clock.now() + Duration::from_secs(1);
+    let listings = &world.hub.hub.app.listings;
+    assert_eq!(listings.forget_deleted(later, 10).await.unwrap(), 1);
+    assert!(listings.complete_from().await.unwrap() > 1);
+    assert_eq!(world.sold("one").await, None);
+    assert!(world.sold("two").await.is_some());
+}
