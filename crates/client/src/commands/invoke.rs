@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aip_client::market::{Amount, Call, Invoked, Purse, Purses};
 use aip_client::protocol::market::{Check, Verdict};
-use aip_client::{Client, Error, Problem};
+use aip_client::{Error, Problem};
 use serde_json::{Map, Value, json};
 
 use super::{Outcome, receipt};
@@ -78,7 +78,7 @@ struct Pay {
 
 pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
     let input = input_of(&args)?;
-    let client = client_of(context)?;
+    let client = context.client_without_keys(None)?;
     let purse = purse_of(&context.purses(&client)?, args.pay)?;
     let mut call = Call::new(args.product_id, args.capability_id, input).timeout(args.wait);
     if let Some(amount) = args.max_price {
@@ -98,11 +98,6 @@ pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
         note(&attested(&invoked, check.as_ref()));
     }
     Ok(())
-}
-
-/// With the agent's keys where there are some; calling needs none.
-fn client_of(context: &Context) -> Result<Client, Failure> {
-    context.client_without_keys(None)
 }
 
 fn purse_of(purses: &Purses, pay: Pay) -> Result<Purse, Failure> {
@@ -249,6 +244,17 @@ fn hint(problem: &Problem) -> Option<String> {
                 .and_then(Amount::from_f64)
                 .map(|price| format!("it costs {price} USD"))
         }
+        "incomplete_input" => {
+            let missing = problem.members.get("missing")?.as_array()?;
+            let names: Vec<&str> = missing.iter().filter_map(Value::as_str).collect();
+            Some(format!("missing: {}", names.join(", "))).filter(|_| !names.is_empty())
+        }
+        "invalid_input" => {
+            let first = problem.members.get("problems")?.get(0)?;
+            let text = |name: &str| first.get(name).and_then(Value::as_str).unwrap_or_default();
+            Some(format!("at {:?}: {}", text("path"), text("message")))
+        }
+        "provider_failed" => problem.members.get("reason")?.as_str().map(str::to_owned),
         _ => None,
     }
 }
@@ -257,7 +263,7 @@ fn hint(problem: &Problem) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn problem(code: &str, members: Value) -> Problem {
+    fn problem(code: &str, members: &Value) -> Problem {
         let mut problem = Problem::new(code, "No.");
         problem.members = members.as_object().cloned().unwrap();
         problem
@@ -266,28 +272,40 @@ mod tests {
     #[test]
     fn pitfall_39_a_free_tier_is_about_the_input_and_not_about_money() {
         let tier = json!({"free_tier": {"field": "puzzle.T", "requested": 5, "max": 3}, "needed": 0.01});
-        let said = explained(Error::Refused(Box::new(problem("payment_required", tier)))).sentence();
+        let said = explained(Error::Refused(Box::new(problem("payment_required", &tier)))).sentence();
         assert!(said.contains("lower puzzle.T to 3"), "{said}");
         for tier in [
             json!({"free_tier": "T"}),
             json!({"free_tier": {"field": 7, "max": 3}}),
             json!({"free_tier": {}}),
         ] {
-            let said = explained(Error::Refused(Box::new(problem("payment_required", tier)))).sentence();
+            let said = explained(Error::Refused(Box::new(problem("payment_required", &tier)))).sentence();
             assert!(said.contains("pay with --account"), "{said}");
         }
     }
 
     #[test]
     fn what_it_costs_is_named_exactly() {
-        let needed = hint(&problem("payment_required", json!({"needed": 0.0101}))).unwrap();
+        let needed = hint(&problem("payment_required", &json!({"needed": 0.0101}))).unwrap();
         assert!(needed.ends_with("--max-price 0.0101"), "{needed}");
         let over = hint(&problem(
             "price_limit_exceeded",
-            json!({"current_price_usd": 0.02}),
+            &json!({"current_price_usd": 0.02}),
         ))
         .unwrap();
         assert_eq!(over, "it costs 0.02 USD");
-        assert_eq!(hint(&problem("provider_failed", json!({}))), None);
+        assert_eq!(hint(&problem("provider_failed", &json!({}))), None);
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_input_is_said() {
+        let missing = problem("incomplete_input", &json!({"missing": ["town", "day"]}));
+        assert_eq!(hint(&missing).as_deref(), Some("missing: town, day"));
+        let wrong = json!({"problems": [{"path": "/town", "message": "is not a string"}]});
+        let wrong = problem("invalid_input", &wrong);
+        assert_eq!(hint(&wrong).as_deref(), Some("at \"/town\": is not a string"));
+        let failed = problem("provider_failed", &json!({"reason": "timed_out"}));
+        assert_eq!(hint(&failed).as_deref(), Some("timed_out"));
+        assert_eq!(hint(&problem("incomplete_input", &json!({}))), None);
     }
 }

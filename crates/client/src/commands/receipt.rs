@@ -7,7 +7,7 @@ use aip_client::limits::RECEIPT_JSON_BYTES_MAX;
 use aip_client::market::Amount;
 use aip_client::protocol::market::receipt::{Expected, verify};
 use aip_client::protocol::market::signature::parse_key;
-use aip_client::protocol::market::{Check, Value as Exact, Verdict};
+use aip_client::protocol::market::{Check, Reason, Value as Exact, Verdict};
 use aip_client::protocol::multikey::VerifyingKey;
 use aip_client::{Client, Error};
 use serde_json::{Value, json};
@@ -34,41 +34,39 @@ enum Action {
     ///
     /// The signature is checked against the hub's key, never against the one that the receipt names itself; with --signer,
     /// without asking anybody.
-    Verify {
-        /// A file that holds one; - is the standard input; or the number of one that the hub gave out
-        #[arg(value_name = "FILE")]
-        receipt: PathBuf,
-        /// The key of the hub that signed it, in base64
-        #[arg(long, value_name = "BASE64", value_parser = |text: &str| parse_key(text).map_err(|why| why.to_string()))]
-        signer: Option<VerifyingKey>,
-        /// It must be about this capability
-        #[arg(long, value_name = "ID")]
-        capability: Option<String>,
-        /// It must be about this product
-        #[arg(long, value_name = "ID")]
-        product: Option<String>,
-        /// It must be for this price
-        #[arg(long, value_name = "USD", value_parser = values::amount)]
-        price: Option<Amount>,
-    },
+    Verify(Box<Verify>),
+}
+
+/// What is checked, and against what.
+#[derive(Debug, clap::Args)]
+struct Verify {
+    /// A file that holds one; - is the standard input; or the number of one that the hub gave out
+    #[arg(value_name = "FILE")]
+    receipt: PathBuf,
+    /// The key of the hub that signed it, in base64
+    #[arg(long, value_name = "BASE64", value_parser = |text: &str| parse_key(text).map_err(|why| why.to_string()))]
+    signer: Option<VerifyingKey>,
+    /// It must be about this capability
+    #[arg(long, value_name = "ID")]
+    capability: Option<String>,
+    /// It must be about this product
+    #[arg(long, value_name = "ID")]
+    product: Option<String>,
+    /// It must be for this price
+    #[arg(long, value_name = "USD", value_parser = values::amount)]
+    price: Option<Amount>,
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
     match args.action {
         Action::Show { nonce } => show(context, &nonce).await,
-        Action::Verify {
-            receipt,
-            signer,
-            capability,
-            product,
-            price,
-        } => {
+        Action::Verify(args) => {
             let expected = Expected {
-                capability_id: capability.as_deref(),
-                product_id: product.as_deref(),
-                price_micros: price.map(Amount::micros),
+                capability_id: args.capability.as_deref(),
+                product_id: args.product.as_deref(),
+                price_micros: args.price.map(Amount::micros),
             };
-            check(context, &receipt, signer, &expected).await
+            check(context, &args.receipt, args.signer, &expected).await
         }
     }
 }
@@ -146,7 +144,7 @@ pub(super) fn check_json(check: &Check) -> Value {
     let reason = check.verdict.reason();
     json!({
         "valid": check.verdict.as_bool(),
-        "reason": reason.map(|reason| reason.code()),
+        "reason": reason.map(Reason::code),
         "detail": reason.map(ToString::to_string),
         "signature_version": check.version,
         "uncovered": check.uncovered,

@@ -266,7 +266,7 @@ async fn an_agent_has_an_account_and_its_keys() {
 }
 
 #[tokio::test]
-async fn the_commands_buy_and_keep_every_secret_to_themselves() {
+async fn the_account_commands_keep_every_secret_to_themselves() {
     let hub = FakeHub::start().await;
     let alice = Aip::registered(&hub, "alice").await;
     let said = alice.succeeds(&["account", "create", "--label", "mine"]).await;
@@ -302,7 +302,19 @@ async fn the_commands_buy_and_keep_every_secret_to_themselves() {
         said.contains("aimk_second"),
         "a key for others is shown once: {said}"
     );
+}
 
+#[tokio::test]
+async fn the_commands_pay_from_a_channel() {
+    let hub = FakeHub::start().await;
+    let alice = Aip::registered(&hub, "alice").await;
+    assert!(
+        alice
+            .fails(2, &["channel", "open", "1.00"])
+            .await
+            .contains("aip account create")
+    );
+    alice.succeeds(&["account", "create"]).await;
     let said = alice.succeeds(&["channel", "open", "1.00"]).await;
     assert!(
         said.contains("ch_0 is open: 1 USD") && !said.contains(SECRET),
@@ -341,7 +353,13 @@ async fn the_commands_buy_and_keep_every_secret_to_themselves() {
             .await
             .contains("no channel is kept")
     );
+}
 
+#[tokio::test]
+async fn the_commands_pay_from_the_account_and_only_what_was_said() {
+    let hub = FakeHub::start().await;
+    let alice = Aip::registered(&hub, "alice").await;
+    alice.succeeds(&["account", "create"]).await;
     let said = alice
         .succeeds(&[
             "--json",

@@ -15,7 +15,7 @@ use crate::support::{agent, builder, eventually, listen, next, within};
 
 const ID: &str = "00112233-4455-4677-8899-aabbccddeeff";
 
-fn asking(hub: &FakeHub, input: Value) -> Draft {
+fn asking(hub: &FakeHub, input: &Value) -> Draft {
     let body = json!({"id": ID, "product_id": "shop", "capability_id": "echo@v1", "input": input});
     let to = format!("bob#{}", hub.domain);
     Draft::json(to, body)
@@ -29,10 +29,10 @@ fn serving(
     bob: &Client,
 ) -> (
     JoinHandle<aip_client::Result<()>>,
-    mpsc::UnboundedReceiver<String>,
+    mpsc::Receiver<String>,
     Arc<Notify>,
 ) {
-    let (told, heard) = mpsc::unbounded_channel();
+    let (told, heard) = mpsc::channel(64);
     let stop = Arc::new(Notify::new());
     let (bob, until) = (bob.clone(), stop.clone());
     let task = tokio::spawn(async move {
@@ -47,7 +47,7 @@ fn serving(
         let tell = |served: &Served| {
             let shown = format!("{served:?}");
             let word = shown.split(['(', ' ']).next().unwrap().to_owned();
-            told.send(word).unwrap();
+            told.try_send(word).unwrap();
         };
         let outcome = bob.serve(&mut listener, handler, tell, until.notified()).await;
         listener.close().await;
@@ -67,7 +67,7 @@ async fn a_call_of_the_hub_is_answered_and_settled() {
     let (task, mut heard, stop) = serving(&bob);
     let mut answers = listen(&asker);
     let sent = asker
-        .send(&asking(&hub, json!({"town": "Köln", "t": 0.5})))
+        .send(&asking(&hub, &json!({"town": "Köln", "t": 0.5})))
         .await
         .unwrap();
     let answer = next(&mut answers).await;
@@ -83,7 +83,7 @@ async fn a_call_of_the_hub_is_answered_and_settled() {
     assert!(answer.envelope.expires_at.is_some());
     answers.ack(&answer).await.unwrap();
     asker
-        .send(&asking(&hub, json!({"refuse": "out of tea"})))
+        .send(&asking(&hub, &json!({"refuse": "out of tea"})))
         .await
         .unwrap();
     let answer = next(&mut answers).await;
@@ -92,7 +92,7 @@ async fn a_call_of_the_hub_is_answered_and_settled() {
         json!({"id": ID, "ok": false, "error": "out of tea"})
     );
     answers.ack(&answer).await.unwrap();
-    asker.send(&asking(&hub, json!("huge"))).await.unwrap();
+    asker.send(&asking(&hub, &json!("huge"))).await.unwrap();
     let answer = next(&mut answers).await;
     assert_eq!(
         body(&answer),
@@ -111,7 +111,7 @@ async fn calls_of_strangers_are_not_carried_out_and_other_mail_is_left() {
     let hub = FakeHub::start().await;
     let (asker, bob) = (agent(&hub, "hub").await, agent(&hub, "bob").await);
     let thief = agent(&hub, "thief").await;
-    thief.send(&asking(&hub, json!(1))).await.unwrap();
+    thief.send(&asking(&hub, &json!(1))).await.unwrap();
     let to = format!("bob#{}", hub.domain);
     thief.send(&Draft::text(&to, "hello")).await.unwrap();
     asker
@@ -148,7 +148,7 @@ async fn nobody_waits_for_a_call_whose_time_is_over() {
     let later = ManualClock::new(SystemClock.now() + Duration::from_hours(1));
     let bob = builder(&hub).clock(Arc::new(later)).build().unwrap();
     bob.register("bob", Registration::default()).await.unwrap();
-    asker.send(&asking(&hub, json!(1))).await.unwrap();
+    asker.send(&asking(&hub, &json!(1))).await.unwrap();
     let (task, mut heard, stop) = serving(&bob);
     assert_eq!(within(heard.recv()).await.unwrap(), "Late");
     stop.notify_one();
@@ -160,7 +160,7 @@ async fn nobody_waits_for_a_call_whose_time_is_over() {
 async fn an_answer_that_the_hub_refuses_leaves_the_call_for_another_time() {
     let hub = FakeHub::start().await;
     let (asker, bob) = (agent(&hub, "hub").await, agent(&hub, "bob").await);
-    asker.send(&asking(&hub, json!(1))).await.unwrap();
+    asker.send(&asking(&hub, &json!(1))).await.unwrap();
     let full = json!({"status": 507, "code": "mailbox_full", "detail": "Full."});
     hub.fail("/api/v1/messages", [Fault::Answer(507, full)]);
     let (task, mut heard, stop) = serving(&bob);
@@ -182,14 +182,14 @@ async fn the_command_sells_what_a_program_does() {
             .contains("cannot be run")
     );
     let mut answers = listen(&asker);
-    asker.send(&asking(&hub, json!({"a": 1.5}))).await.unwrap();
+    asker.send(&asking(&hub, &json!({"a": 1.5}))).await.unwrap();
     let said = bob.succeeds(&["serve", "--exec", "cat", "--count", "1"]).await;
     assert_eq!(said.trim(), format!("{ID} echo@v1 answered"));
     assert_eq!(
         body(&next(&mut answers).await),
         json!({"id": ID, "ok": true, "result": {"a": 1.5}})
     );
-    asker.send(&asking(&hub, json!({}))).await.unwrap();
+    asker.send(&asking(&hub, &json!({}))).await.unwrap();
     let said = bob
         .succeeds(&[
             "--json",
@@ -205,7 +205,7 @@ async fn the_command_sells_what_a_program_does() {
         (&said["status"], &said["error"]),
         (&json!("refused"), &json!("no tea"))
     );
-    asker.send(&asking(&hub, json!({}))).await.unwrap();
+    asker.send(&asking(&hub, &json!({}))).await.unwrap();
     let said = bob
         .succeeds(&[
             "serve",

@@ -83,7 +83,7 @@ impl FakeHub {
             ("POST", ["channel", "topup"]) => self.top_up(&head, &body),
             ("POST", ["channel", "close"]) => self.close_channel(&head, &body),
             ("POST", ["accounts"]) => self.create_account(&head),
-            ("GET", ["account"]) => self.account(&head),
+            ("GET", ["account"]) => account(&head),
             ("GET", ["account", "ledger"]) => (
                 200,
                 json!({"success": true, "next": null, "entries": [
@@ -246,15 +246,15 @@ impl FakeHub {
             json!({"success": true, "account_id": "acct_1", "api_key": API_KEY, "key_id": "key_1", "balance_usd": 0.0}),
         )
     }
+}
 
-    fn account(&self, head: &str) -> (u16, Value) {
-        assert!(header(head, "authorization").is_some(), "the owner");
-        (
-            200,
-            json!({"success": true, "account_id": "acct_1", "balance_usd": 4.99, "held_usd": 0.0, "spent_usd": 0.01,
-            "budget_usd": null, "keys": [{"key_id": "key_1", "label": "", "budget_usd": null, "spent_usd": 0.01}]}),
-        )
-    }
+fn account(head: &str) -> (u16, Value) {
+    assert!(header(head, "authorization").is_some(), "the owner");
+    (
+        200,
+        json!({"success": true, "account_id": "acct_1", "balance_usd": 4.99, "held_usd": 0.0, "spent_usd": 0.01,
+        "budget_usd": null, "keys": [{"key_id": "key_1", "label": "", "budget_usd": null, "spent_usd": 0.01}]}),
+    )
 }
 
 fn is_opened(head: &str) -> bool {
