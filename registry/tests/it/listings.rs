@@ -152,7 +152,10 @@ async fn a_registry_without_listings_gets_them(place: Place) {
             "DROP TABLE listings; DROP TABLE listing_owners; DROP TABLE listing_log; DROP TABLE providers; \
              DROP TABLE peers; DROP TABLE peer_leases; DROP TABLE peer_windows; DROP TABLE peer_refusals; \
              DROP TABLE peer_nonces; DROP TABLE remote_histories; DROP TABLE peer_log; DROP TABLE peer_evidence; \
-             DROP TABLE peer_audit; DELETE FROM _sqlx_migrations WHERE version > 1",
+             DROP TABLE peer_audit; DROP TABLE market_money; DROP TABLE market_accounts; DROP TABLE market_lines; \
+             DROP TABLE market_keys; DROP TABLE market_references; DROP TABLE market_channels; \
+             DROP TABLE market_invocations; DROP TABLE market_repeats; DROP TABLE market_trials; \
+             DROP TABLE market_receipts; DROP TABLE market_earnings; DELETE FROM _sqlx_migrations WHERE version > 1",
         )
         .await;
     let store = place.open().await;

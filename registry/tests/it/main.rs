@@ -16,6 +16,8 @@ mod front;
 mod kit;
 mod listings;
 mod listings_model;
+mod market_model;
+mod market_stores;
 mod model;
 mod peer_stores;
 mod peers;
