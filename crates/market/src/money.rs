@@ -92,7 +92,8 @@ impl Usd {
         Self(self.0 / 10_000 * points + self.0 % 10_000 * points / 10_000)
     }
 
-    /// As the JSON number that AIMarket has on its wire. Up to 2^53 millionths, six digits come back from it exactly.
+    /// As the JSON number that AIMarket has on its wire. Up to 2^51 millionths (more than two billion dollars) [`Self::from_f64`]
+    /// gives back exactly what was put in.
     #[expect(
         clippy::cast_precision_loss,
         reason = "it is below 2^53, which a double holds exactly"
@@ -141,3 +142,6 @@ impl Sum for Usd {
         Self(micros.min(Self::MAX.0))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -63,7 +63,7 @@ impl Number {
     }
 
     /// So many micro-dollars as the number of dollars on AIMarket's wire: a float also when it is whole (`0.0`, `5.0`,
-    /// `1e-05`). Exact up to eight billion dollars: [`Self::micros`] gives back what was put in.
+    /// `1e-05`). Exact up to two billion dollars: [`Self::micros`] gives back what was put in.
     #[expect(
         clippy::cast_precision_loss,
         reason = "amounts of money are far below 2^53 millionths"
