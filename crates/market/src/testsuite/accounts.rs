@@ -57,7 +57,7 @@ pub async fn an_account_is_made_once<S: Store>(store: Arc<S>) {
         store.account_of(&agent("alice")).await.unwrap(),
         Some(there.clone())
     );
-    assert_eq!(store.keys(&there.id).await.unwrap(), [key.clone()]);
+    assert_eq!(store.keys(&there.id).await.unwrap(), std::slice::from_ref(&key));
     assert_eq!(store.key(&digest("a")).await.unwrap(), Some((key, there)));
     let mut other = new;
     (other.owner, other.key.hash) = (None, digest("other"));
