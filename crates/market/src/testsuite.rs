@@ -25,7 +25,7 @@ macro_rules! stamp_market {
     ($open:expr) => {
         $crate::stamp_market!(@suite accounts, $open, [
             nothing_is_there_before, an_account_is_made_once, an_agent_has_one_account, a_grant_is_a_credit,
-            a_reference_is_used_once, keys_are_bounded_and_revoked, a_secret_opens_one_account,
+            pitfall_24_a_reference_is_used_once, keys_are_bounded_and_revoked, a_secret_opens_one_account,
             accounts_are_read_in_pages, lines_are_read_in_pages, budgets_are_set, an_account_is_suspended_and_back,
             there_is_no_more_money_than_can_be_counted,
         ]);
@@ -37,7 +37,7 @@ macro_rules! stamp_market {
         ]);
         $crate::stamp_market!(@suite payments, $open, [
             a_call_is_held_and_paid, a_call_from_a_channel_is_held_and_paid, a_call_that_failed_costs_nothing,
-            nobody_pays_more_than_was_held, what_is_not_used_comes_back, what_cannot_be_paid_is_not_begun,
+            nobody_pays_more_than_was_held, pitfall_32_what_is_not_used_comes_back, what_cannot_be_paid_is_not_begun,
             a_budget_counts_what_is_held, a_channel_that_is_over_pays_nothing, a_revoked_key_leaves_its_calls_whole,
             a_free_call_moves_nothing, trials_are_counted, receipts_are_kept,
         ]);

@@ -101,13 +101,9 @@ impl Market {
             "For nothing `{}` is a number of {} at most; more costs {price} USD.",
             tier.field, tier.max
         );
-        let mut told = json!({ "field": tier.field, "max": number(tier.max) });
-        if let (Some(requested), Some(members)) = (tier.of(input), told.as_object_mut()) {
-            members.insert("requested".to_owned(), number(requested));
-        }
         self.payment(MarketCode::PaymentRequired, detail, price)
             .with("ok", false)
-            .with("free_tier", told)
+            .with("free_tier", tier.told(input))
     }
 
     /// A refusal for which money is needed, with the ways in which it is taken.
@@ -150,6 +146,15 @@ impl FreeTier {
             .split('.')
             .try_fold(input, |value, name| value.get(name))?
             .as_f64()
+    }
+
+    /// What a refusal says of it: `field`, `max` and, where it is there, `requested`.
+    pub(super) fn told(&self, input: &Value) -> Value {
+        let mut told = json!({ "field": self.field, "max": number(self.max) });
+        if let (Some(requested), Some(members)) = (self.of(input), told.as_object_mut()) {
+            members.insert("requested".to_owned(), number(requested));
+        }
+        told
     }
 
     fn takes(&self, input: &Value) -> bool {

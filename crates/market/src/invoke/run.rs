@@ -255,8 +255,14 @@ impl Market {
                     "used": used,
                     "remaining": 0,
                 });
-                self.payment(MarketCode::TrialsUsed, detail, price)
-                    .with("sandbox", sandbox)
+                let refusal = self
+                    .payment(MarketCode::TrialsUsed, detail, price)
+                    .with("sandbox", sandbox);
+                match &plan.offer.free_tier {
+                    // A smaller number is taken for nothing all the same.
+                    Some(tier) => refusal.with("free_tier", tier.told(&plan.input)),
+                    None => refusal,
+                }
             }
         }
     }

@@ -107,7 +107,7 @@ pub async fn a_grant_is_a_credit<S: Store>(store: Arc<S>) {
 }
 
 /// In the whole store, for one amount and one account; and a refusal uses none.
-pub async fn a_reference_is_used_once<S: Store>(store: Arc<S>) {
+pub async fn pitfall_24_a_reference_is_used_once<S: Store>(store: Arc<S>) {
     open_account(&*store, "a", "0").await;
     open_account(&*store, "b", "0").await;
     for (name, amount, reference, credited) in [

@@ -148,7 +148,7 @@ pub async fn nobody_pays_more_than_was_held<S: Store>(store: Arc<S>) {
 }
 
 /// A part is paid, and the rest is in the balance again.
-pub async fn what_is_not_used_comes_back<S: Store>(store: Arc<S>) {
+pub async fn pitfall_32_what_is_not_used_comes_back<S: Store>(store: Arc<S>) {
     open_account(&*store, "a", "1").await;
     open_channel(&*store, "c", None, "1").await;
     for (n, purse) in [(1, of_account("a")), (2, of_channel("c"))] {

@@ -159,7 +159,7 @@ async fn what_was_given_up_is_not_paid_when_it_ends() {
 
 /// Pitfall 61: the work is done and cannot be written down.
 #[tokio::test(start_paused = true)]
-async fn a_result_that_cannot_be_settled_is_delivered_and_not_paid() {
+async fn pitfall_61_a_result_that_cannot_be_settled_is_delivered_and_not_paid() {
     let desk = Desk::new();
     let key = desk.account("1", None).await;
     desk.store.finish_fails.store(100, Ordering::SeqCst);
