@@ -122,8 +122,8 @@ pub const BREAKER_ATTEMPTS: usize = 20;
 /// The time within which those attempts were made (spec §8).
 pub const BREAKER_WITHIN: Duration = Duration::from_secs(30);
 
-/// From a breaker's opening to its first probe.
-pub const BREAKER_PAUSE_FIRST: Duration = Duration::from_mins(1);
+/// From a breaker's opening to its first probe: short, so that what waited during a short cut is on its way again soon.
+pub const BREAKER_PAUSE_FIRST: Duration = Duration::from_secs(10);
 
 /// The longest time between two probes.
 pub const BREAKER_PAUSE_MAX: Duration = Duration::from_mins(15);
