@@ -101,8 +101,16 @@ pub const PUSH_SLACK: Duration = Duration::from_secs(1);
 /// outboxes.
 pub const HOT_PEERS_MAX: usize = 65_536;
 
-/// Messages of one peer that were looked at and wait, for a retry or for an earlier one of their pair.
-pub const WAITING_MAX: usize = 4_096;
+/// Messages of one peer that were looked at and wait, for a retry or for an earlier one of their pair: more than its outbox
+/// holds ([`QUEUE_ITEMS_MAX`], unless the operator sets more), so that those that wait never hide others behind them. One
+/// takes some 20 bytes, and each pair some 200.
+pub const WAITING_MAX: usize = 131_072;
+
+/// So many of them of each peer, however many wait for others.
+pub const WAITING_OWN: usize = 4_096;
+
+/// Messages beyond [`WAITING_OWN`] that wait, of all peers together.
+pub const WAITING_SHARED_MAX: usize = 4 * WAITING_MAX;
 
 /// Pages of an outbox that one attempt looks at.
 pub const PAGES_PER_ATTEMPT: u32 = 8;

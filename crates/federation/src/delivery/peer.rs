@@ -3,13 +3,16 @@
 mod lease;
 mod luck;
 
+use std::sync::Arc;
+
 use aip_protocol::limits::BATCH_ITEMS_MAX;
 use aip_protocol::time::Timestamp;
 
 use super::DeliveryConfig;
 use super::backoff::Backoff;
 use super::batch::FRAME_BYTES;
-use super::ledger::{AHEAD, Ledger, Room};
+use super::ledger::places::Places;
+use super::ledger::{AHEAD, Due, Ledger, Room};
 use super::view::LastError;
 use crate::breaker::Breaker;
 use crate::limits;
@@ -58,7 +61,7 @@ pub(super) struct Peer {
 #[derive(Debug)]
 pub(super) struct Errand {
     /// Messages that were looked at before and may go now.
-    pub(super) due: Vec<u64>,
+    pub(super) due: Vec<Due>,
     /// New ones are looked for beyond here …
     pub(super) cursor: u64,
     /// … so many at most.
@@ -68,9 +71,9 @@ pub(super) struct Errand {
 }
 
 impl Peer {
-    pub(super) fn new(config: &DeliveryConfig) -> Self {
+    pub(super) fn new(config: &DeliveryConfig, places: &Arc<Places>) -> Self {
         Self {
-            ledger: Ledger::default(),
+            ledger: Ledger::new(places),
             breaker: Breaker::new(config.breaker),
             last_error: None,
             backoff: config.backoff,
@@ -123,10 +126,15 @@ impl Peer {
 
     /// When the peer would be asked if nothing spoke against it.
     fn work_at(&self) -> Option<Timestamp> {
-        if self.has_news() && self.ledger.room() > 0 {
+        if self.looks_further() {
             return Some(Timestamp::UNIX_EPOCH);
         }
         self.ledger.next_due()
+    }
+
+    /// Whether to look beyond the cursor.
+    fn looks_further(&self) -> bool {
+        self.has_news() && self.ledger.room() > 0
     }
 
     fn class(&self) -> Class {
@@ -180,8 +188,9 @@ impl Peer {
             items: self.items_max,
             bytes,
         };
-        let due = self.ledger.ready(now, room, |_| true);
-        let wanted = if self.has_news() && due.len() < room.items {
+        let looks_further = self.looks_further();
+        let due = self.ledger.ready(now, room, looks_further);
+        let wanted = if looks_further && due.len() < room.items {
             (room.items * ahead).saturating_sub(due.len())
         } else {
             0

@@ -130,7 +130,7 @@ impl Delivery {
         let settled = self.settle(&turn.domain, &fates).await;
         let is_news = turn.ended(|peer, now, chance| {
             let is_news = peer.succeeded(now);
-            peer.ledger.left(settled.left);
+            peer.ledger.got_through(settled.left, now);
             if let Some(failure) = &settled.failure {
                 peer.failed(failure, 0, u64::MAX, now, chance);
             }
@@ -158,7 +158,7 @@ impl Delivery {
         match settled.failure {
             Some(failure) => turn.failed(&failure),
             None => {
-                turn.ended(|peer, _, _| peer.ledger.left(settled.left));
+                turn.ended(|peer, now, _| peer.ledger.got_through(settled.left, now));
             }
         }
     }
@@ -218,8 +218,8 @@ fn defer(
     let deferred: Vec<_> = again
         .iter()
         .map(|(seq, code, after)| {
-            let (tries, _) = peer.ledger.tried(*seq);
-            let pause = after.unwrap_or_else(|| backoff.pause(tries.saturating_add(1), chance));
+            let tries = peer.ledger.tries(*seq).saturating_add(1);
+            let pause = after.unwrap_or_else(|| backoff.pause(tries, chance));
             (*seq, now + pause, *code)
         })
         .collect();

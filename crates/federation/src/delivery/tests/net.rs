@@ -54,6 +54,8 @@ pub(super) struct Hub {
     pub(super) script: VecDeque<Act>,
     pub(super) always: Option<Act>,
     pub(super) refuses: HashMap<u64, &'static str>,
+    /// Items for which their recipient's mailbox has no room.
+    pub(super) full: HashSet<u64>,
     /// A batch with this item is no batch.
     pub(super) chokes_on: Option<u64>,
     pub(super) delay: Duration,
@@ -79,16 +81,17 @@ impl Hub {
     fn take(&mut self, seq: u64) -> Json {
         let status = if self.refuses.contains_key(&seq) {
             "refused"
+        } else if self.full.contains(&seq) {
+            "retry"
         } else if self.known.insert(seq) {
             self.stored.push(seq);
             "stored"
         } else {
             "duplicate"
         };
-        let code = self
-            .refuses
-            .get(&seq)
-            .map_or(Json::Null, |code| Json::from(*code));
+        let full = (status == "retry").then_some("mailbox_full");
+        let code = self.refuses.get(&seq).copied().or(full);
+        let code = code.map_or(Json::Null, Json::from);
         Json::from([
             ("peer_seq", number(seq)),
             ("status", Json::from(status)),
