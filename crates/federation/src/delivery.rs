@@ -6,7 +6,7 @@
 //! matter of this process: after a restart delivery begins again with the lowest message that has not left.
 //!
 //! - Order: a message goes out when no earlier one of the same sender to the same recipient is on its way in another batch
-//!   or waits for a retry. Different pairs overtake each other.
+//!   or waits for a retry. Different pairs overtake each other, however many messages of others wait before them.
 //! - A batch that brought no answer, or none that can be read, goes out again: the receiving hub knows each `peer_seq`.
 //! - A peer that fails is asked less and less often ([`backoff`](DeliveryConfig::backoff), [`breaker`](crate::breaker)), and never at the
 //!   cost of those that answer: see [`schedule`](crate::schedule).

@@ -19,6 +19,7 @@ use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 
 use super::batch::ITEM_BYTES;
+use crate::limits::{HURRIED_MAX, HURRY_EVERY};
 use crate::outbox::OutboxItem;
 use lane::{Lane, Place};
 use places::{Held, Places};
@@ -76,6 +77,7 @@ pub(super) struct Ledger {
     ranks: BTreeSet<Rank>,
     away: BTreeMap<u64, (Pair, u32)>,
     held: Held,
+    hurried_at: Option<Timestamp>,
 }
 
 impl Ledger {
@@ -87,6 +89,7 @@ impl Ledger {
             ranks: BTreeSet::new(),
             away: BTreeMap::new(),
             held: Held::new(places),
+            hurried_at: None,
         }
     }
 
@@ -241,6 +244,27 @@ impl Ledger {
                     lane.is_held_up(*due, *code);
                 }
             });
+        }
+    }
+
+    /// The peer takes no more until what it held up is settled: the first of that go now, once in a while.
+    pub(super) fn hurry(&mut self, now: Timestamp) {
+        if self.hurried_at.is_some_and(|at| at + HURRY_EVERY > now) {
+            return;
+        }
+        self.hurried_at = Some(now);
+        let is_held_up = |rank: &&Rank| {
+            let code = self.lanes.get(&rank.pair).and_then(|lane| lane.code);
+            rank.due > now && code != Some(ErrorCode::FutureCursor)
+        };
+        let held_up = self.ranks.iter().filter(is_held_up);
+        let mut firsts: Vec<(u64, Pair)> = held_up.map(|rank| (rank.first, rank.pair)).collect();
+        if firsts.len() > HURRIED_MAX {
+            firsts.select_nth_unstable(HURRIED_MAX);
+            firsts.truncate(HURRIED_MAX);
+        }
+        for (_, pair) in firsts {
+            self.change(pair, |lane| lane.due = now);
         }
     }
 

@@ -224,4 +224,8 @@ fn defer(
         })
         .collect();
     peer.ledger.defer(&deferred);
+    let is_ahead = |code: &Option<ErrorCode>| *code == Some(ErrorCode::FutureCursor);
+    if again.iter().any(|(_, code, _)| is_ahead(code)) {
+        peer.ledger.hurry(now);
+    }
 }

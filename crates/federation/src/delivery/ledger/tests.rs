@@ -146,6 +146,40 @@ fn those_that_were_held_up_leave_half_of_a_batch_to_others_and_take_turns() {
 }
 
 #[test]
+fn what_holds_up_the_others_is_tried_once_in_a_while() {
+    let mut looked = Looked::at(&[("a", "x"), ("b", "x"), ("c", "x")]);
+    looked.take(&[1, 2, 3]);
+    let [full, ahead] = [ErrorCode::MailboxFull, ErrorCode::FutureCursor].map(Some);
+    let ledger = &mut looked.ledger;
+    ledger.defer(&[(1, at(900), full), (2, at(5), full), (3, at(900), ahead)]);
+    ledger.hurry(at(1));
+    assert_eq!(looked.ready(at(1)), [1, 2], "3 waits for those");
+    looked.take(&[1]);
+    looked.ledger.defer(&[(1, at(900), full)]);
+    looked.ledger.hurry(at(10));
+    assert_eq!(looked.ready(at(10)), [2], "not again so soon");
+    looked.ledger.hurry(at(11));
+    assert_eq!(looked.ready(at(11)), [1, 2]);
+}
+
+#[test]
+fn the_lowest_are_tried_first() {
+    let names: Vec<String> = (0..3 * HURRIED_MAX).map(|number| format!("n{number}")).collect();
+    let pairs: Vec<_> = names.iter().map(|name| (name.as_str(), "x")).collect();
+    let mut looked = Looked::at(&pairs);
+    let all: Vec<u64> = looked.items.iter().map(|item| item.peer_seq).collect();
+    looked.take(&all);
+    let held_up: Vec<_> = all
+        .iter()
+        .rev()
+        .map(|seq| (*seq, at(1_000 - seq), None))
+        .collect();
+    looked.ledger.defer(&held_up);
+    looked.ledger.hurry(at(1));
+    assert_eq!(looked.ready(at(1)), all[..HURRIED_MAX]);
+}
+
+#[test]
 fn what_is_not_at_hand_holds_its_pair() {
     let looked = Looked::at(&[("a", "x"), ("a", "x"), ("b", "x")]);
     assert_eq!(looked.choose(at(9), &[2, 3]), [3]);

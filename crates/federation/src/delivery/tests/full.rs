@@ -121,6 +121,26 @@ async fn six_thousand_pairs_of_one_message_hold_up_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_peer_that_settles_so_many_at_a_time_is_told_first_of_what_is_in_the_way() {
+    let full = Full::new(20, 500, |sender, _| sender);
+    full.world.hub(BETA, |hub| hub.has_window = true);
+    let delivery = full.world.delivery("here");
+    let _running = Running::start(&delivery);
+    delivery.wake(&domain(BETA));
+    sleep(HOUR * 5).await;
+    full.world.hub(BETA, |hub| {
+        assert!(hub.stored.is_empty() && hub.refuses.is_empty());
+    });
+    let others = 0..8_000_u64;
+    let others = others.map(|number| full.world.put(&format!("other-{}", number % 40), "bob", BETA));
+    let others: Vec<u64> = others.collect();
+    delivery.wake(&domain(BETA));
+    full.delivered(&others, Duration::from_mins(2)).await;
+    let refused = full.world.hub(BETA, |hub| hub.refuses.clone());
+    assert!(!refused.is_empty() && refused.keys().all(|seq| full.pairs.contains_key(seq)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn mail_for_a_full_mailbox_dies_of_that_one_message_after_the_other() {
     let full = Full::new(3, 100, |_, _| 0);
     let delivery = full.world.delivery("here");
