@@ -99,6 +99,12 @@ pub const PUSHES_PER_PEER_MAX: usize = 4;
 /// Bytes of bodies on their way at the same time.
 pub const PUSHES_BYTES_MAX: usize = 96 * 1024 * 1024;
 
+/// Bytes, beside those, of bodies on their way to peers that answered before and now take longer than [`PUSH_PROMPT`].
+pub const LATE_BYTES_MAX: usize = PUSHES_BYTES_MAX / 3;
+
+/// A peer whose answer takes longer is slow: its next requests wait for those of others.
+pub const PUSH_PROMPT: Duration = Duration::from_secs(3);
+
 /// Longest time for one push. A peer may have to look up the senders of a whole batch.
 pub const PUSH_TIMEOUT: Duration = Duration::from_secs(15);
 

@@ -77,7 +77,8 @@ pub(super) struct Ledger {
     ranks: BTreeSet<Rank>,
     away: BTreeMap<u64, (Pair, u32)>,
     held: Held,
-    hurried_at: Option<Timestamp>,
+    /// Not before then again.
+    hurry_at: Timestamp,
 }
 
 impl Ledger {
@@ -89,7 +90,7 @@ impl Ledger {
             ranks: BTreeSet::new(),
             away: BTreeMap::new(),
             held: Held::new(places),
-            hurried_at: None,
+            hurry_at: Timestamp::UNIX_EPOCH,
         }
     }
 
@@ -249,10 +250,10 @@ impl Ledger {
 
     /// The peer takes no more until what it held up is settled: the first of that go now, once in a while.
     pub(super) fn hurry(&mut self, now: Timestamp) {
-        if self.hurried_at.is_some_and(|at| at + HURRY_EVERY > now) {
+        if self.hurry_at > now {
             return;
         }
-        self.hurried_at = Some(now);
+        self.hurry_at = now + HURRY_EVERY;
         let is_held_up = |rank: &&Rank| {
             let code = self.lanes.get(&rank.pair).and_then(|lane| lane.code);
             rank.due > now && code != Some(ErrorCode::FutureCursor)

@@ -44,6 +44,7 @@ pub(super) struct Peer {
     /// Counts turns of luck.
     round: u64,
     proven: bool,
+    pub(super) pace: Pace,
     /// Nothing before then, after failures.
     wait_until: Timestamp,
     /// Nothing before then, the peer says.
@@ -55,6 +56,14 @@ pub(super) struct Peer {
     linger: Option<Linger>,
     ask_fresh: bool,
     answer_noted_at: Option<Timestamp>,
+}
+
+/// How soon the last answer came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    Prompt,
+    /// It took long, or it does so now.
+    Slow,
 }
 
 /// What one look at the outbox is for.
@@ -87,6 +96,7 @@ impl Peer {
             failures: 0,
             round: 0,
             proven: false,
+            pace: Pace::Prompt,
             wait_until: Timestamp::UNIX_EPOCH,
             told_until: Timestamp::UNIX_EPOCH,
             own_until: Timestamp::UNIX_EPOCH,
@@ -140,10 +150,14 @@ impl Peer {
     fn class(&self) -> Class {
         if self.failures > 0 || self.breaker.opens_at().is_some() {
             Class::Failing
-        } else if self.proven {
-            Class::Well
-        } else {
+        } else if !self.proven {
             Class::Fresh
+        } else if self.pace == Pace::Slow {
+            Class::Slow
+        } else if self.pushing > 0 {
+            Class::More
+        } else {
+            Class::Well
         }
     }
 
@@ -181,7 +195,7 @@ impl Peer {
     pub(super) fn errand(&self, now: Timestamp) -> Errand {
         // Of a peer that answers more is looked at than goes into one batch, so that pairs are kept together.
         let (bytes, ahead) = match self.class() {
-            Class::Well => (limits::BATCH_BYTES_MAX - FRAME_BYTES, AHEAD),
+            Class::Well | Class::More | Class::Slow => (limits::BATCH_BYTES_MAX - FRAME_BYTES, AHEAD),
             Class::Fresh | Class::Failing => (limits::PROBE_BYTES_MAX, 1),
         };
         let room = Room {

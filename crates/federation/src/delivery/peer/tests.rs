@@ -104,6 +104,32 @@ fn failures_of_batches_that_were_on_their_way_together_double_the_pause_once() {
 }
 
 #[test]
+fn a_peer_is_what_its_last_answer_was() {
+    let mut peer = peer();
+    let class = |peer: &Peer| peer.next_at(at(0)).map(|(_, class)| class);
+    peer.pace = Pace::Slow;
+    assert_eq!(
+        class(&peer),
+        Some(Class::Fresh),
+        "one that takes long is no answer"
+    );
+    peer.succeeded(at(0));
+    assert_eq!(class(&peer), Some(Class::Slow));
+    peer.pace = Pace::Prompt;
+    assert_eq!(class(&peer), Some(Class::Well));
+    peer.begin(at(0));
+    let round = peer.push_begins();
+    assert_eq!(class(&peer), Some(Class::More));
+    peer.push_ended();
+    peer.failed(&failure(FailureKind::Slow), 64, round, at(0), 0);
+    assert_eq!(
+        class(&peer),
+        Some(Class::Failing),
+        "after the first that took too long"
+    );
+}
+
+#[test]
 fn an_inbound_request_brings_a_probe_and_nothing_more() {
     let mut peer = peer();
     for _ in 0..5 {
