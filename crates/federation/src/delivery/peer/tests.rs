@@ -74,8 +74,8 @@ fn row_51_pauses_double_and_the_breaker_takes_over() {
         pauses.push(due.millis_since(now) / 1_000);
         now = due;
     }
-    // The fifth failure opens the breaker, for 10 s at first; the longest pauses of the backoff go beyond it, to 3,600 s.
-    assert_eq!(pauses, [2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 2_048, 3_600]);
+    // The fifth failure opens the breaker, whose probes are the attempts from then on.
+    assert_eq!(pauses, [2, 4, 8, 16, 10, 20, 40, 80, 160, 320, 640, 900]);
     assert!(peer.succeeded(now));
     assert!(next(&peer, now) <= now, "a success of our own ends every pause");
     fail(&mut peer, FailureKind::Away, now);
@@ -135,16 +135,16 @@ fn an_inbound_request_brings_a_probe_and_nothing_more() {
     for _ in 0..5 {
         fail(&mut peer, FailureKind::Away, at(0));
     }
-    assert_eq!(next(&peer, at(20)), at(32));
-    peer.probe_soon(at(20));
-    assert_eq!(next(&peer, at(20)), at(20));
-    assert_eq!(peer.breaker.state(at(20)), BreakerState::HalfOpen, "not closed");
-    fail(&mut peer, FailureKind::Away, at(20));
-    assert_eq!(next(&peer, at(20)), at(84));
-    peer.probe_soon(at(25));
-    assert_eq!(next(&peer, at(25)), at(84), "it was asked five seconds ago");
-    peer.probe_soon(at(30));
-    assert_eq!(next(&peer, at(30)), at(30));
+    assert_eq!(next(&peer, at(12)), at(16));
+    peer.probe_soon(at(12));
+    assert_eq!(next(&peer, at(12)), at(12));
+    assert_eq!(peer.breaker.state(at(12)), BreakerState::HalfOpen, "not closed");
+    fail(&mut peer, FailureKind::Away, at(12));
+    assert_eq!(next(&peer, at(12)), at(32));
+    peer.probe_soon(at(17));
+    assert_eq!(next(&peer, at(17)), at(32), "it was asked five seconds ago");
+    peer.probe_soon(at(22));
+    assert_eq!(next(&peer, at(22)), at(22));
 }
 
 #[test]
