@@ -6,7 +6,7 @@
 //! matter of this process: after a restart delivery begins again with the lowest message that has not left.
 //!
 //! - Order: a message goes out when no earlier one of the same sender to the same recipient is on its way in another batch
-//!   or waits for a retry. Different pairs overtake each other.
+//!   or waits for a retry. Different pairs overtake each other, however many messages of others wait before them.
 //! - A batch that brought no answer, or none that can be read, goes out again: the receiving hub knows each `peer_seq`.
 //! - A peer that fails is asked less and less often ([`backoff`](DeliveryConfig::backoff), [`breaker`](crate::breaker)), and never at the
 //!   cost of those that answer: see [`schedule`](crate::schedule).
@@ -46,6 +46,7 @@ pub use view::{DeliveryStats, LastError, PeerView};
 use crate::limits::HOT_PEERS_MAX;
 use crate::schedule::Schedule;
 use answer::Failure;
+use ledger::places::Places;
 use peer::Peer;
 use view::Counters;
 
@@ -62,6 +63,7 @@ pub struct Delivery {
 struct State {
     peers: HashMap<Arc<Domain>, Peer>,
     schedule: Schedule<Arc<Domain>>,
+    places: Arc<Places>,
     rng: Box<dyn Rng + Send>,
 }
 
@@ -93,6 +95,7 @@ impl Delivery {
         let state = State {
             peers: HashMap::new(),
             schedule: Schedule::new(config.requests_max),
+            places: Arc::default(),
             rng,
         };
         Arc::new(Self {
@@ -117,10 +120,10 @@ impl Delivery {
             return;
         }
         let known = known.unwrap_or_else(|| Arc::new(domain.clone()));
-        let peer = state
-            .peers
+        let State { peers, places, .. } = &mut *state;
+        let peer = peers
             .entry(Arc::clone(&known))
-            .or_insert_with(|| Peer::new(&self.config));
+            .or_insert_with(|| Peer::new(&self.config, places));
         peer.mail_came();
         self.plan(&mut state, &known, now);
     }

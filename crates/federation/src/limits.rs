@@ -39,7 +39,15 @@ pub const PEERS_PAGE_MAX: u32 = 500;
 
 /// Items of one peer and epoch that may be settled above the contiguous part. A peer that leaves more gaps is asked to come
 /// again with what is missing.
-pub const ABOVE_MAX: u64 = 4_096;
+pub const ABOVE_MAX: u64 = 8_192;
+
+/// Of these, items at most so far above the contiguous part: they are taken in any case.
+pub const ABOVE_NEAR_MAX: u64 = ABOVE_MAX / 2;
+
+/// Items further above are taken while fewer are settled above the contiguous part: a peer with much mail that waits for
+/// full mailboxes has other mail behind it. What its requests at once may add is left for them.
+pub const ABOVE_FAR_MAX: u64 =
+    ABOVE_MAX - ABOVE_NEAR_MAX - (PER_PEER_AT_ONCE * aip_protocol::limits::BATCH_ITEMS_MAX) as u64;
 
 /// Refusals that are remembered with their codes of one peer and epoch: those of the highest numbers. An older one that is
 /// asked for again is a duplicate.
@@ -91,6 +99,12 @@ pub const PUSHES_PER_PEER_MAX: usize = 4;
 /// Bytes of bodies on their way at the same time.
 pub const PUSHES_BYTES_MAX: usize = 96 * 1024 * 1024;
 
+/// Bytes, beside those, of bodies on their way to peers that answered before and now take longer than [`PUSH_PROMPT`].
+pub const LATE_BYTES_MAX: usize = PUSHES_BYTES_MAX / 3;
+
+/// A peer whose answer takes longer is slow: its next requests wait for those of others.
+pub const PUSH_PROMPT: Duration = Duration::from_secs(3);
+
 /// Longest time for one push. A peer may have to look up the senders of a whole batch.
 pub const PUSH_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -101,8 +115,23 @@ pub const PUSH_SLACK: Duration = Duration::from_secs(1);
 /// outboxes.
 pub const HOT_PEERS_MAX: usize = 65_536;
 
-/// Messages of one peer that were looked at and wait, for a retry or for an earlier one of their pair.
-pub const WAITING_MAX: usize = 4_096;
+/// Messages of one peer that were looked at and wait, for a retry or for an earlier one of their pair: more than its outbox
+/// holds ([`QUEUE_ITEMS_MAX`], unless the operator sets more), so that those that wait never hide others behind them. One
+/// takes some 20 bytes, and each pair some 200.
+pub const WAITING_MAX: usize = 131_072;
+
+/// So many of them of each peer, however many wait for others.
+pub const WAITING_OWN: usize = 4_096;
+
+/// Messages beyond [`WAITING_OWN`] that wait, of all peers together.
+pub const WAITING_SHARED_MAX: usize = 4 * WAITING_MAX;
+
+/// When a peer takes no more numbers until lower ones are settled, so many pairs that it held up are tried at once: those
+/// with the lowest numbers.
+pub const HURRIED_MAX: usize = aip_protocol::limits::BATCH_ITEMS_MAX;
+
+/// How often that is done.
+pub const HURRY_EVERY: Duration = Duration::from_secs(10);
 
 /// Pages of an outbox that one attempt looks at.
 pub const PAGES_PER_ATTEMPT: u32 = 8;
@@ -122,8 +151,8 @@ pub const BREAKER_ATTEMPTS: usize = 20;
 /// The time within which those attempts were made (spec §8).
 pub const BREAKER_WITHIN: Duration = Duration::from_secs(30);
 
-/// From a breaker's opening to its first probe.
-pub const BREAKER_PAUSE_FIRST: Duration = Duration::from_mins(1);
+/// From a breaker's opening to its first probe: short, so that what waited during a short cut is on its way again soon.
+pub const BREAKER_PAUSE_FIRST: Duration = Duration::from_secs(10);
 
 /// The longest time between two probes.
 pub const BREAKER_PAUSE_MAX: Duration = Duration::from_mins(15);
@@ -355,7 +384,7 @@ pub const WINDOW_RETRY_SECS: u64 = 10;
 /// Items settled above the contiguous part from where on an item below them that its recipient has no room for, or whose
 /// sender cannot be looked up, is refused instead of waited for: else one full mailbox would in the end hold up all mail of
 /// the peer.
-pub const ABOVE_PRESSURE: u64 = ABOVE_MAX / 2;
+pub const ABOVE_PRESSURE: u64 = ABOVE_FAR_MAX / 2;
 
 /// After this long no further message of a pair is handed to its recipient in the same push. Each may take as long as its
 /// endpoint, so that a push ends within some twice that: sooner than peers give up.

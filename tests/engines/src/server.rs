@@ -211,8 +211,11 @@ impl Server {
 
     /// Memory that the process and its children hold, in bytes. What they share is counted for each.
     pub(crate) fn resident_bytes(&self) -> Option<u64> {
-        let family = process::family(self.pid?);
-        family.into_iter().map(process::resident_bytes).sum()
+        let pid = self.pid?;
+        let own = process::resident_bytes(pid)?;
+        // A child may have ended since it was listed.
+        let children = process::family(pid).into_iter().filter(|child| *child != pid);
+        Some(own + children.filter_map(process::resident_bytes).sum::<u64>())
     }
 
     /// One word to the supervisor, and what it answers.

@@ -27,7 +27,7 @@ fn five_failures_in_a_row_open_it_and_four_do_not() {
     }
     assert_eq!(breaker.state(at(40)), BreakerState::Closed);
     breaker.failed(at(40));
-    assert_eq!(breaker.state(at(40)), BreakerState::Open { until: at(100) });
+    assert_eq!(breaker.state(at(40)), BreakerState::Open { until: at(50) });
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn half_of_twenty_in_thirty_seconds_open_it() {
     }
     assert_eq!(breaker.state(at(19)), BreakerState::Closed, "nine of nineteen");
     breaker.failed(at(19));
-    assert_eq!(breaker.state(at(19)), BreakerState::Open { until: at(79) });
+    assert_eq!(breaker.state(at(19)), BreakerState::Open { until: at(29) });
 }
 
 #[test]
@@ -59,10 +59,10 @@ fn the_same_share_over_a_longer_time_does_not() {
 }
 
 #[test]
-fn probes_come_after_60_s_doubling_to_15_min() {
+fn probes_come_after_10_s_doubling_to_15_min() {
     let mut breaker = opened(0);
     let mut now = 0;
-    for pause in [60, 120, 240, 480, 900, 900] {
+    for pause in [10, 20, 40, 80, 160, 320, 640, 900, 900] {
         let until = at(now + pause);
         assert_eq!(breaker.state(at(now)), BreakerState::Open { until });
         now += pause;
@@ -74,24 +74,24 @@ fn probes_come_after_60_s_doubling_to_15_min() {
 #[test]
 fn a_success_closes_it_and_it_starts_anew() {
     let mut breaker = opened(0);
-    breaker.failed(at(60));
-    breaker.succeeded(at(180));
-    assert_eq!(breaker.state(at(180)), BreakerState::Closed);
+    breaker.failed(at(10));
+    breaker.succeeded(at(30));
+    assert_eq!(breaker.state(at(30)), BreakerState::Closed);
     for _ in 0..4 {
-        breaker.failed(at(181));
+        breaker.failed(at(31));
     }
-    assert_eq!(breaker.state(at(181)), BreakerState::Closed);
-    breaker.failed(at(181));
-    assert_eq!(breaker.state(at(181)), BreakerState::Open { until: at(241) });
+    assert_eq!(breaker.state(at(31)), BreakerState::Closed);
+    breaker.failed(at(31));
+    assert_eq!(breaker.state(at(31)), BreakerState::Open { until: at(41) });
 }
 
 #[test]
 fn an_attempt_from_before_it_opened_does_not_lengthen_the_pause() {
     let mut breaker = opened(0);
-    breaker.failed(at(10));
-    assert_eq!(breaker.state(at(10)), BreakerState::Open { until: at(60) });
-    breaker.succeeded(at(11));
-    assert_eq!(breaker.state(at(11)), BreakerState::Closed);
+    breaker.failed(at(5));
+    assert_eq!(breaker.state(at(5)), BreakerState::Open { until: at(10) });
+    breaker.succeeded(at(6));
+    assert_eq!(breaker.state(at(6)), BreakerState::Closed);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn an_inbound_request_allows_a_probe_and_closes_nothing() {
     breaker.half_open(at(5));
     assert_eq!(breaker.state(at(5)), BreakerState::HalfOpen);
     breaker.failed(at(6));
-    assert_eq!(breaker.state(at(6)), BreakerState::Open { until: at(126) });
+    assert_eq!(breaker.state(at(6)), BreakerState::Open { until: at(26) });
     let mut closed = Breaker::new(BreakerConfig::default());
     closed.half_open(at(5));
     assert_eq!(closed.state(at(5)), BreakerState::Closed);

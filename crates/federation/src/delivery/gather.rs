@@ -103,14 +103,12 @@ impl Delivery {
         let outbox = &self.seams.outbox;
         let mut items = Vec::new();
         if !errand.due.is_empty() {
+            let seqs: Vec<u64> = errand.due.iter().map(|due| due.seq).collect();
             items = outbox
-                .items(&turn.domain, &errand.due)
+                .items(&turn.domain, &seqs)
                 .await
                 .map_err(|error| own(&error))?;
-            turn.with(|peer, _, _| {
-                let missing = peer.ledger.missing(&errand.due, &items);
-                peer.ledger.left(missing);
-            });
+            turn.with(|peer, _, _| peer.ledger.forget_missing(&errand.due, &items));
         }
         let bytes: usize = items.iter().map(|item| item.wire.len()).sum();
         if errand.new_max > 0 && (items.is_empty() || bytes < errand.room.bytes) {
@@ -150,14 +148,14 @@ fn sort(peer: &mut Peer, errand: &Errand, items: Vec<OutboxItem>, now: Timestamp
     let mut read: BTreeMap<u64, OutboxItem> = items.into_iter().map(|item| (item.peer_seq, item)).collect();
     let ended: Vec<(Sent, Fate)> = read
         .values()
-        .filter(|item| peer.ledger.is_waiting(item.peer_seq))
+        .filter(|item| peer.ledger.is_waiting(item))
         .filter_map(|item| Some((Sent::of(item), end_of(peer, item, now)?)))
         .collect();
-    let over: Vec<u64> = ended.iter().map(|(sent, _)| sent.seq).collect();
-    peer.ledger.take(&over);
-    let seqs = peer.ledger.ready(now, errand.room, |seq| read.contains_key(&seq));
-    peer.ledger.take(&seqs);
-    let go = seqs.iter().filter_map(|seq| read.remove(seq)).collect();
+    let over = ended.iter().filter_map(|(sent, _)| read.get(&sent.seq));
+    peer.ledger.take(over);
+    let seqs = peer.ledger.choose(now, errand.room, &read);
+    let go: Vec<OutboxItem> = seqs.iter().filter_map(|seq| read.remove(seq)).collect();
+    peer.ledger.take(&go);
     Sorted { go, ended, is_empty }
 }
 
@@ -169,7 +167,7 @@ fn end_of(peer: &Peer, item: &OutboxItem, now: Timestamp) -> Option<Fate> {
     if item.accepted_at + Duration::from_secs(TRANSIT_SECS_MAX) >= now {
         return None;
     }
-    let (_, code) = peer.ledger.tried(item.peer_seq);
+    let code = peer.ledger.last_code(item);
     let code = code.map(|code| code.as_str().to_owned());
     let code = code.or_else(|| peer.last_error.as_ref().map(|error| error.code.clone()));
     Some(Fate::Dead(

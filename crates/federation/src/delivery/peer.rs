@@ -3,13 +3,16 @@
 mod lease;
 mod luck;
 
+use std::sync::Arc;
+
 use aip_protocol::limits::BATCH_ITEMS_MAX;
 use aip_protocol::time::Timestamp;
 
 use super::DeliveryConfig;
 use super::backoff::Backoff;
 use super::batch::FRAME_BYTES;
-use super::ledger::{AHEAD, Ledger, Room};
+use super::ledger::places::Places;
+use super::ledger::{AHEAD, Due, Ledger, Room};
 use super::view::LastError;
 use crate::breaker::Breaker;
 use crate::limits;
@@ -41,6 +44,7 @@ pub(super) struct Peer {
     /// Counts turns of luck.
     round: u64,
     proven: bool,
+    pub(super) pace: Pace,
     /// Nothing before then, after failures.
     wait_until: Timestamp,
     /// Nothing before then, the peer says.
@@ -54,11 +58,19 @@ pub(super) struct Peer {
     answer_noted_at: Option<Timestamp>,
 }
 
+/// How soon the last answer came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    Prompt,
+    /// It took long, or it does so now.
+    Slow,
+}
+
 /// What one look at the outbox is for.
 #[derive(Debug)]
 pub(super) struct Errand {
     /// Messages that were looked at before and may go now.
-    pub(super) due: Vec<u64>,
+    pub(super) due: Vec<Due>,
     /// New ones are looked for beyond here …
     pub(super) cursor: u64,
     /// … so many at most.
@@ -68,9 +80,9 @@ pub(super) struct Errand {
 }
 
 impl Peer {
-    pub(super) fn new(config: &DeliveryConfig) -> Self {
+    pub(super) fn new(config: &DeliveryConfig, places: &Arc<Places>) -> Self {
         Self {
-            ledger: Ledger::default(),
+            ledger: Ledger::new(places),
             breaker: Breaker::new(config.breaker),
             last_error: None,
             backoff: config.backoff,
@@ -84,6 +96,7 @@ impl Peer {
             failures: 0,
             round: 0,
             proven: false,
+            pace: Pace::Prompt,
             wait_until: Timestamp::UNIX_EPOCH,
             told_until: Timestamp::UNIX_EPOCH,
             own_until: Timestamp::UNIX_EPOCH,
@@ -123,19 +136,28 @@ impl Peer {
 
     /// When the peer would be asked if nothing spoke against it.
     fn work_at(&self) -> Option<Timestamp> {
-        if self.has_news() && self.ledger.room() > 0 {
+        if self.looks_further() {
             return Some(Timestamp::UNIX_EPOCH);
         }
         self.ledger.next_due()
     }
 
+    /// Whether to look beyond the cursor.
+    fn looks_further(&self) -> bool {
+        self.has_news() && self.ledger.room() > 0
+    }
+
     fn class(&self) -> Class {
         if self.failures > 0 || self.breaker.opens_at().is_some() {
             Class::Failing
-        } else if self.proven {
-            Class::Well
-        } else {
+        } else if !self.proven {
             Class::Fresh
+        } else if self.pace == Pace::Slow {
+            Class::Slow
+        } else if self.pushing > 0 {
+            Class::More
+        } else {
+            Class::Well
         }
     }
 
@@ -173,15 +195,16 @@ impl Peer {
     pub(super) fn errand(&self, now: Timestamp) -> Errand {
         // Of a peer that answers more is looked at than goes into one batch, so that pairs are kept together.
         let (bytes, ahead) = match self.class() {
-            Class::Well => (limits::BATCH_BYTES_MAX - FRAME_BYTES, AHEAD),
+            Class::Well | Class::More | Class::Slow => (limits::BATCH_BYTES_MAX - FRAME_BYTES, AHEAD),
             Class::Fresh | Class::Failing => (limits::PROBE_BYTES_MAX, 1),
         };
         let room = Room {
             items: self.items_max,
             bytes,
         };
-        let due = self.ledger.ready(now, room, |_| true);
-        let wanted = if self.has_news() && due.len() < room.items {
+        let looks_further = self.looks_further();
+        let due = self.ledger.ready(now, room, looks_further);
+        let wanted = if looks_further && due.len() < room.items {
             (room.items * ahead).saturating_sub(due.len())
         } else {
             0

@@ -1,6 +1,7 @@
 //! The second half of an attempt: where to, the push, and what became of it.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,11 +13,11 @@ use tokio::time::timeout;
 use super::answer::{Failure, FailureKind, ItemResult, Judgement, PEER_FAILED, bounded, judge};
 use super::batch::{Sent, body};
 use super::gather::Found;
-use super::peer::Peer;
+use super::peer::{Pace, Peer};
 use super::turn::Turn;
 use super::{Backoff, Delivery, LookUpError, PeerFacts, own};
 use crate::egress::{EgressError, Request, Response};
-use crate::limits::PUSH_SLACK;
+use crate::limits::{PUSH_PROMPT, PUSH_SLACK};
 use crate::outbox::{Fate, OutboxItem};
 use crate::peers::PeerChange;
 use crate::schedule::Slot;
@@ -68,7 +69,7 @@ impl Delivery {
                 Some(url) => {
                     self.counters.pushed(sent.len());
                     let request = self.seams.signer.post(&url, &facts.names_itself, body);
-                    judge(self.exchange(request).await, self.now())
+                    judge(self.exchange(turn, request).await, self.now())
                 }
             },
         };
@@ -83,10 +84,17 @@ impl Delivery {
     }
 
     /// Whoever keeps the time limit: no push lasts longer.
-    async fn exchange(&self, request: Request) -> Result<Response, EgressError> {
+    async fn exchange(&self, turn: &mut Turn, request: Request) -> Result<Response, EgressError> {
         let limits = self.config.push;
         let exchange = self.seams.exchange.exchange(request, limits);
-        let answer = timeout(limits.timeout + PUSH_SLACK, exchange).await;
+        let mut exchange = pin!(timeout(limits.timeout + PUSH_SLACK, exchange));
+        let answer = if let Ok(answer) = timeout(PUSH_PROMPT, &mut exchange).await {
+            turn.with(|peer, _, _| peer.pace = Pace::Prompt);
+            answer
+        } else {
+            turn.is_late();
+            exchange.await
+        };
         answer.unwrap_or(Err(EgressError::TimedOut))
     }
 
@@ -130,7 +138,7 @@ impl Delivery {
         let settled = self.settle(&turn.domain, &fates).await;
         let is_news = turn.ended(|peer, now, chance| {
             let is_news = peer.succeeded(now);
-            peer.ledger.left(settled.left);
+            peer.ledger.got_through(settled.left, now);
             if let Some(failure) = &settled.failure {
                 peer.failed(failure, 0, u64::MAX, now, chance);
             }
@@ -158,7 +166,7 @@ impl Delivery {
         match settled.failure {
             Some(failure) => turn.failed(&failure),
             None => {
-                turn.ended(|peer, _, _| peer.ledger.left(settled.left));
+                turn.ended(|peer, now, _| peer.ledger.got_through(settled.left, now));
             }
         }
     }
@@ -218,10 +226,14 @@ fn defer(
     let deferred: Vec<_> = again
         .iter()
         .map(|(seq, code, after)| {
-            let (tries, _) = peer.ledger.tried(*seq);
-            let pause = after.unwrap_or_else(|| backoff.pause(tries.saturating_add(1), chance));
+            let tries = peer.ledger.tries(*seq).saturating_add(1);
+            let pause = after.unwrap_or_else(|| backoff.pause(tries, chance));
             (*seq, now + pause, *code)
         })
         .collect();
     peer.ledger.defer(&deferred);
+    let is_ahead = |code: &Option<ErrorCode>| *code == Some(ErrorCode::FutureCursor);
+    if again.iter().any(|(_, code, _)| is_ahead(code)) {
+        peer.ledger.hurry(now);
+    }
 }

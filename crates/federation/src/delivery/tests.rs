@@ -2,6 +2,7 @@
 
 mod ends;
 mod failures;
+mod full;
 mod leases;
 mod load;
 mod net;

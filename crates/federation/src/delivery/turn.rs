@@ -5,9 +5,9 @@ use std::sync::Arc;
 use aip_protocol::name::Domain;
 use aip_protocol::time::Timestamp;
 
-use super::Delivery;
 use super::answer::Failure;
-use super::peer::Peer;
+use super::peer::{Pace, Peer};
+use super::{Delivery, State};
 use crate::schedule::Slot;
 
 /// An attempt. While it lives the peer is in memory; when it is dropped, what is still on its way is back, and the peer has
@@ -70,6 +70,21 @@ impl Turn {
             state.schedule.shrink(slot, bytes);
         }
         self.delivery.plan(&mut state, &self.domain, now);
+    }
+
+    /// The answer takes long: others do not wait for it.
+    pub(super) fn is_late(&mut self) {
+        let now = self.delivery.now();
+        let mut state = self.delivery.lock();
+        let State { peers, schedule, .. } = &mut *state;
+        if let Some(peer) = peers.get_mut(&self.domain) {
+            peer.pace = Pace::Slow;
+        }
+        if let Some(slot) = &mut self.slot {
+            schedule.late(slot);
+        }
+        self.delivery.plan(&mut state, &self.domain, now);
+        self.delivery.news.notify_one();
     }
 
     /// The attempt failed.

@@ -8,7 +8,7 @@ use aip_protocol::name::{Did, Domain};
 use futures_util::future::join_all;
 
 use super::batch::Push;
-use super::lines::{Line, Rules, Stage};
+use super::lines::{Line, Rules, Stage, Window};
 use super::{Inbound, ItemResult, PushAnswer, Reception, Ticket, unavailable};
 use crate::limits::{ABOVE_PRESSURE, PAIR_RETRY_SECS, PAIR_TIME};
 use crate::peers::{Noted, PeerChange};
@@ -54,9 +54,12 @@ impl Inbound {
         }
         let seqs: Vec<u64> = push.items.iter().map(|item| item.seq).collect();
         let known = store.known(peer, &push.epoch, &seqs).await.map_err(unavailable)?;
+        let window = Window { floor, above };
         let lines = push.items.into_iter().zip(known);
-        let lines = lines.map(|(item, known)| Line::new(item, known, floor)).collect();
-        Ok((lines, Window { floor, above }))
+        let lines = lines
+            .map(|(item, known)| Line::new(item, known, window))
+            .collect();
+        Ok((lines, window))
     }
 
     /// New items use up the peer's budget; where it ends, the rest of the batch comes again.
@@ -170,13 +173,6 @@ impl Inbound {
         }
         Ok(answer)
     }
-}
-
-/// What is known of a peer's epoch.
-#[derive(Debug, Clone, Copy)]
-struct Window {
-    floor: u64,
-    above: u64,
 }
 
 /// While much is settled above it, an item is refused that would only wait for its own recipient or sender.

@@ -12,7 +12,9 @@ use bytes::Bytes;
 use super::Reception;
 use super::batch::Arrival;
 use crate::identities::IdentityError;
-use crate::limits::{ABOVE_MAX, FRESH_LOOKS_EVERY, UNAVAILABLE_RETRY_SECS, WINDOW_RETRY_SECS};
+use crate::limits::{
+    ABOVE_FAR_MAX, ABOVE_NEAR_MAX, FRESH_LOOKS_EVERY, UNAVAILABLE_RETRY_SECS, WINDOW_RETRY_SECS,
+};
 use crate::peers::Noted;
 
 /// One item.
@@ -23,6 +25,22 @@ pub(super) struct Line {
     pub(super) wire: Bytes,
     /// Sender and recipient, once they are known.
     pub(super) pair: Option<(Did, Did)>,
+}
+
+/// What is known of a peer's epoch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Window {
+    /// Everything up to here is settled, …
+    pub(super) floor: u64,
+    /// … and so many items above it.
+    pub(super) above: u64,
+}
+
+impl Window {
+    /// Whether there is room for an item to be settled.
+    fn takes(self, seq: u64) -> bool {
+        seq <= self.floor.saturating_add(ABOVE_NEAR_MAX) || self.above < ABOVE_FAR_MAX
+    }
 }
 
 /// How far it has come.
@@ -61,12 +79,12 @@ impl Sender {
 
 impl Line {
     /// At the beginning: what the window says about its number.
-    pub(super) fn new(arrival: Arrival, known: Known, floor: u64) -> Self {
+    pub(super) fn new(arrival: Arrival, known: Known, window: Window) -> Self {
         let Arrival { seq, item, wire } = arrival;
         let stage = match known {
             Known::Duplicate => Stage::Remembered(Reception::Duplicate),
             Known::Refused(code) => Stage::Remembered(Reception::Refused(code)),
-            Known::New if seq > floor.saturating_add(ABOVE_MAX) => Stage::Decided(Reception::Retry {
+            Known::New if !window.takes(seq) => Stage::Decided(Reception::Retry {
                 code: ErrorCode::FutureCursor,
                 after_secs: WINDOW_RETRY_SECS,
             }),

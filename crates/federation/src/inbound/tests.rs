@@ -26,6 +26,7 @@ use crate::egress::fake::FakeExchange;
 use crate::identities::{IdentityLimits, IdentitySeams, RemoteIdentities};
 use crate::outbox::fake::FakeOutbox;
 use crate::peers::fake::FakeStore;
+use crate::peers::{Noted, ReceivedStore as _};
 use crate::policy::{Mode, QueueCaps};
 use crate::testsuite::{FakeAgent, FakeHub};
 
@@ -242,6 +243,16 @@ impl World {
     async fn push(&self, items: &[String]) -> Result<PushAnswer, Refusal> {
         self.send(self.sign_push(&self.batch(items)), self.batch(items))
             .await
+    }
+
+    /// Has these settled, whatever they were.
+    async fn settle(&self, seqs: impl IntoIterator<Item = u64>) {
+        let stored = |peer_seq| Noted {
+            peer_seq,
+            refused: None,
+        };
+        let noted: Vec<Noted> = seqs.into_iter().map(stored).collect();
+        self.store.note(&self.peer.domain, "1", &noted).await.unwrap();
     }
 
     /// The receptions of a push that was taken.

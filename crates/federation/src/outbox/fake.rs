@@ -1,6 +1,6 @@
 //! Outboxes in plain maps, for tests: what the contract promises, and failures when told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -26,6 +26,8 @@ pub struct FakeOutbox {
 struct Kept {
     head: u64,
     waiting: BTreeMap<u64, OutboxItem>,
+    /// Of the envelopes of those.
+    bytes: u64,
     /// Everything that has left, in the order in which it did.
     left: Vec<(u64, Fate)>,
 }
@@ -69,6 +71,7 @@ impl FakeOutbox {
             id,
             wire: Bytes::from(wire(id)),
         };
+        outbox.bytes += item.wire.len() as u64;
         outbox.waiting.insert(item.peer_seq, item);
         outbox.head
     }
@@ -136,7 +139,7 @@ impl Outbox for FakeOutbox {
                 floor: lowest.map_or(outbox.head, |lowest| lowest - 1),
                 head: outbox.head,
                 pending: outbox.waiting.len() as u64,
-                bytes: outbox.waiting.values().map(|item| item.wire.len() as u64).sum(),
+                bytes: outbox.bytes,
             }
         })
     }
@@ -167,13 +170,9 @@ impl Outbox for FakeOutbox {
 
     async fn items(&self, peer: &Domain, seqs: &[u64]) -> Result<Vec<OutboxItem>, OutboxError> {
         let items = self.read(peer, |outbox| {
-            let is_asked = |(seq, _): &(&u64, &OutboxItem)| seqs.contains(seq);
-            outbox
-                .waiting
-                .iter()
-                .filter(is_asked)
-                .map(|(_, item)| item.clone())
-                .collect::<Vec<_>>()
+            let asked: BTreeSet<u64> = seqs.iter().copied().collect();
+            let items = asked.iter().filter_map(|seq| outbox.waiting.get(seq));
+            items.cloned().collect::<Vec<_>>()
         })?;
         self.loaded.fetch_add(items.len(), Ordering::SeqCst);
         Ok(items)
@@ -185,7 +184,8 @@ impl Outbox for FakeOutbox {
         let mut kept = self.lock();
         let outbox = kept.entry(peer.clone()).or_default();
         for (seq, fate) in fates {
-            if outbox.waiting.remove(seq).is_some() {
+            if let Some(item) = outbox.waiting.remove(seq) {
+                outbox.bytes -= item.wire.len() as u64;
                 outbox.left.push((*seq, fate.clone()));
             }
         }

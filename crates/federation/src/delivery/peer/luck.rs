@@ -91,8 +91,11 @@ impl Peer {
         if self.round == round {
             self.round += 1;
             self.failures = self.failures.saturating_add(1);
-            let pause = self.backoff.pause(self.failures, chance);
-            self.wait_until = self.wait_until.max(now + pause);
+            // Once the breaker is open its probes are the attempts: after a long cut mail is not kept waiting for an hour.
+            if self.breaker.opens_at().is_none() {
+                let pause = self.backoff.pause(self.failures, chance);
+                self.wait_until = self.wait_until.max(now + pause);
+            }
         }
     }
 

@@ -11,7 +11,7 @@ fn at(secs: u64) -> Timestamp {
 }
 
 fn peer() -> Peer {
-    let mut peer = Peer::new(&DeliveryConfig::new("here"));
+    let mut peer = Peer::new(&DeliveryConfig::new("here"), &Arc::default());
     peer.mail_came();
     peer
 }
@@ -74,8 +74,8 @@ fn row_51_pauses_double_and_the_breaker_takes_over() {
         pauses.push(due.millis_since(now) / 1_000);
         now = due;
     }
-    // The fifth failure opens the breaker for 60 s, doubling to 900 s; the backoff goes on behind it, to 3,600 s.
-    assert_eq!(pauses, [2, 4, 8, 16, 60, 120, 240, 480, 900, 1_024, 2_048, 3_600]);
+    // The fifth failure opens the breaker, whose probes are the attempts from then on.
+    assert_eq!(pauses, [2, 4, 8, 16, 10, 20, 40, 80, 160, 320, 640, 900]);
     assert!(peer.succeeded(now));
     assert!(next(&peer, now) <= now, "a success of our own ends every pause");
     fail(&mut peer, FailureKind::Away, now);
@@ -104,21 +104,47 @@ fn failures_of_batches_that_were_on_their_way_together_double_the_pause_once() {
 }
 
 #[test]
+fn a_peer_is_what_its_last_answer_was() {
+    let mut peer = peer();
+    let class = |peer: &Peer| peer.next_at(at(0)).map(|(_, class)| class);
+    peer.pace = Pace::Slow;
+    assert_eq!(
+        class(&peer),
+        Some(Class::Fresh),
+        "one that takes long is no answer"
+    );
+    peer.succeeded(at(0));
+    assert_eq!(class(&peer), Some(Class::Slow));
+    peer.pace = Pace::Prompt;
+    assert_eq!(class(&peer), Some(Class::Well));
+    peer.begin(at(0));
+    let round = peer.push_begins();
+    assert_eq!(class(&peer), Some(Class::More));
+    peer.push_ended();
+    peer.failed(&failure(FailureKind::Slow), 64, round, at(0), 0);
+    assert_eq!(
+        class(&peer),
+        Some(Class::Failing),
+        "after the first that took too long"
+    );
+}
+
+#[test]
 fn an_inbound_request_brings_a_probe_and_nothing_more() {
     let mut peer = peer();
     for _ in 0..5 {
         fail(&mut peer, FailureKind::Away, at(0));
     }
-    assert_eq!(next(&peer, at(20)), at(60));
-    peer.probe_soon(at(20));
-    assert_eq!(next(&peer, at(20)), at(20));
-    assert_eq!(peer.breaker.state(at(20)), BreakerState::HalfOpen, "not closed");
-    fail(&mut peer, FailureKind::Away, at(20));
-    assert_eq!(next(&peer, at(20)), at(140));
-    peer.probe_soon(at(25));
-    assert_eq!(next(&peer, at(25)), at(140), "it was asked five seconds ago");
-    peer.probe_soon(at(30));
-    assert_eq!(next(&peer, at(30)), at(30));
+    assert_eq!(next(&peer, at(12)), at(16));
+    peer.probe_soon(at(12));
+    assert_eq!(next(&peer, at(12)), at(12));
+    assert_eq!(peer.breaker.state(at(12)), BreakerState::HalfOpen, "not closed");
+    fail(&mut peer, FailureKind::Away, at(12));
+    assert_eq!(next(&peer, at(12)), at(32));
+    peer.probe_soon(at(17));
+    assert_eq!(next(&peer, at(17)), at(32), "it was asked five seconds ago");
+    peer.probe_soon(at(22));
+    assert_eq!(next(&peer, at(22)), at(22));
 }
 
 #[test]

@@ -7,8 +7,9 @@ use tokio::time::sleep;
 
 use super::super::Delivery;
 use super::super::answer::{Failure, FailureKind};
+use super::net::Hub;
 use super::world::{Act, Running, World, domain};
-use crate::limits::{HOT_PEERS_MAX, PROBE_BYTES_MAX, VIEWS_MAX};
+use crate::limits::{HOT_PEERS_MAX, PROBE_BYTES_MAX, PUSH_PROMPT, VIEWS_MAX};
 use crate::outbox::Fate;
 use crate::peers::{PeerChange, PeerStore as _};
 
@@ -39,6 +40,56 @@ async fn a_thousand_peers_that_hang_hold_up_nobody() {
         worst = worst.max(world.now().millis_since(before));
     }
     assert!(worst <= 20, "{worst} ms");
+}
+
+/// Mail to one that answers goes out beside that to so many which answered before, and now do what `now` has them do.
+/// Says how long each message took, in milliseconds: ten a second, for a minute.
+async fn beside_those_who_answered(many: usize, now: impl Fn(&mut Hub)) -> Vec<i64> {
+    let world = World::new();
+    let delivery = world.delivery("here");
+    let _running = Running::start(&delivery);
+    for peer in (0..many).map(dead).chain([BETA.to_owned()]) {
+        for _ in 0..4 {
+            world.send(&delivery, "alice", "bob", &peer);
+            world.drained(&peer, Duration::from_secs(1)).await;
+        }
+    }
+    for peer in (0..many).map(dead) {
+        world.hub(&peer, &now);
+        for number in 0..512 {
+            world.put(&format!("agent-{number}"), "bob", &peer);
+        }
+        delivery.wake(&domain(&peer));
+    }
+    let mut took = Vec::new();
+    for _ in 0..600 {
+        sleep(Duration::from_millis(100)).await;
+        let before = world.now();
+        world.send(&delivery, "alice", "bob", BETA);
+        world.drained(BETA, Duration::from_secs(20)).await;
+        took.push(world.now().millis_since(before));
+    }
+    took
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hundred_peers_that_answered_and_hang_now_hold_up_nobody() {
+    let took = beside_those_who_answered(100, |hub| hub.always = Some(Act::Hang)).await;
+    assert!(took.iter().all(|took| *took <= 20), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn five_hundred_of_them_do_not_hold_up_others_for_longer_than_prompt_answers_take() {
+    let took = beside_those_who_answered(500, |hub| hub.always = Some(Act::Hang)).await;
+    let prompt = PUSH_PROMPT.as_millis().try_into().unwrap();
+    assert!(took.iter().all(|took| *took <= prompt), "{took:?}");
+    assert!(took[100..].iter().all(|took| *took <= 20), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn peers_that_let_every_answer_wait_hold_up_nobody() {
+    let took = beside_those_who_answered(100, |hub| hub.delay = Duration::from_secs(14)).await;
+    assert!(took.iter().all(|took| *took <= 20), "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]

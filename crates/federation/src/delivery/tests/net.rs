@@ -18,6 +18,7 @@ use url::Url;
 
 use super::world::{JumpingClock, domain};
 use crate::egress::{EgressError, Exchange, Limits, Request, Response};
+use crate::limits::{ABOVE_FAR_MAX, ABOVE_NEAR_MAX, ABOVE_PRESSURE};
 
 /// What a hub does with one push.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +55,12 @@ pub(super) struct Hub {
     pub(super) script: VecDeque<Act>,
     pub(super) always: Option<Act>,
     pub(super) refuses: HashMap<u64, &'static str>,
+    /// Items for which their recipient's mailbox has no room.
+    pub(super) full: HashSet<u64>,
+    /// Whether it settles no more than a window holds, and refuses what is in the way, as this hub does.
+    pub(super) has_window: bool,
+    /// Everything up to here is settled.
+    acked_through: u64,
     /// A batch with this item is no batch.
     pub(super) chokes_on: Option<u64>,
     pub(super) delay: Duration,
@@ -76,25 +83,51 @@ impl Hub {
         self.floor = self.floor.max(floor);
     }
 
+    /// Up to where numbers are near, and how many are settled above the contiguous part.
+    fn window(&mut self) -> (u64, u64) {
+        while self.known.contains(&(self.acked_through + 1)) {
+            self.acked_through += 1;
+        }
+        let above = self.known.len() as u64 - self.acked_through;
+        (self.acked_through + ABOVE_NEAR_MAX, above)
+    }
+
     fn take(&mut self, seq: u64) -> Json {
+        let (near, above) = self.window();
+        let is_full = self.full.contains(&seq) && !self.known.contains(&seq);
         let status = if self.refuses.contains_key(&seq) {
             "refused"
+        } else if self.has_window && seq > near && above >= ABOVE_FAR_MAX {
+            return wanted_again(seq, "future_cursor");
+        } else if is_full && self.has_window && above >= ABOVE_PRESSURE {
+            self.known.insert(seq);
+            self.refuses.insert(seq, "mailbox_full");
+            "refused"
+        } else if is_full {
+            return wanted_again(seq, "mailbox_full");
         } else if self.known.insert(seq) {
             self.stored.push(seq);
             "stored"
         } else {
             "duplicate"
         };
-        let code = self
-            .refuses
-            .get(&seq)
-            .map_or(Json::Null, |code| Json::from(*code));
+        let code = self.refuses.get(&seq);
+        let code = code.map_or(Json::Null, |code| Json::from(*code));
         Json::from([
             ("peer_seq", number(seq)),
             ("status", Json::from(status)),
             ("code", code),
         ])
     }
+}
+
+fn wanted_again(seq: u64, code: &str) -> Json {
+    let status = Json::from("retry");
+    Json::from([
+        ("peer_seq", number(seq)),
+        ("status", status),
+        ("code", Json::from(code)),
+    ])
 }
 
 fn number(value: u64) -> Json {

@@ -23,6 +23,8 @@ struct Life {
     /// The hub's time for an answer.
     delay_ms: u64,
     refused: Option<usize>,
+    /// Whose mailbox is full until the last process runs, and for a while after.
+    full: Option<u8>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -59,13 +61,15 @@ fn life() -> impl Strategy<Value = Life> {
         prop::collection::vec(0..20_000_u64, 0..4),
         0..800_u64,
         prop::option::of(0..300_usize),
+        prop::option::of(0..3_u8),
     )
-        .prop_map(|(messages, faults, crashes, delay_ms, refused)| Life {
+        .prop_map(|(messages, faults, crashes, delay_ms, refused, full)| Life {
             messages,
             faults,
             crashes,
             delay_ms,
             refused,
+            full,
         })
 }
 
@@ -100,6 +104,10 @@ async fn live(life: Life) {
         hub.script = life.faults.iter().copied().map(act).collect();
         hub.delay = Duration::from_millis(life.delay_ms);
         hub.refuses.extend(refused.map(|seq| (seq, "recipient_unknown")));
+        let full = (1..)
+            .zip(&life.messages)
+            .filter(|(_, (_, to))| life.full == Some(*to));
+        hub.full.extend(full.map(|(seq, _)| seq));
     });
     for (number, crash_ms) in life.crashes.iter().enumerate() {
         let delivery = world.delivery(&format!("run-{number}"));
@@ -111,6 +119,18 @@ async fn live(life: Life) {
     let delivery = world.delivery("last");
     let _running = Running::start(&delivery);
     delivery.wake(&domain(BETA));
+    if life.full.is_some() {
+        sleep(DAY / 6).await;
+        world.hub(BETA, |hub| {
+            let left = world.fates(BETA);
+            let others = (1..=pairs.len() as u64).filter(|seq| !hub.full.contains(seq));
+            assert!(
+                others.into_iter().all(|seq| left.contains_key(&seq)),
+                "others wait"
+            );
+            hub.full.clear();
+        });
+    }
     world.drained(BETA, DAY).await;
 
     check(&world, &pairs, refused, life.crashes.len());

@@ -3,8 +3,8 @@
 use aip_protocol::peer::Known;
 
 use super::*;
-use crate::limits::{ABOVE_MAX, ABOVE_PRESSURE, PAIR_RETRY_SECS, PAIR_TIME};
-use crate::peers::{Noted, PeerStore as _, ReceivedStore as _};
+use crate::limits::{ABOVE_FAR_MAX, ABOVE_NEAR_MAX, ABOVE_PRESSURE, PAIR_RETRY_SECS, PAIR_TIME};
+use crate::peers::PeerStore as _;
 
 #[tokio::test]
 async fn mail_arrives_once_byte_for_byte() {
@@ -267,11 +267,29 @@ async fn a_recipient_that_takes_its_time_holds_up_its_own_mail_alone() {
 #[tokio::test]
 async fn items_far_above_the_window_come_again() {
     let world = World::new();
-    let items = [world.mail(ABOVE_MAX).1, world.mail(ABOVE_MAX + 1).1];
+    let far = 10 * ABOVE_NEAR_MAX;
+    world.settle(far - ABOVE_FAR_MAX + 1..far).await;
+    let last = world.mail(far).1;
+    assert_eq!(world.results(&[last]).await, [Reception::Stored]);
+    let items = [world.mail(ABOVE_NEAR_MAX).1, world.mail(ABOVE_NEAR_MAX + 1).1];
     let results = world.results(&items).await;
     assert_eq!(results[0], Reception::Stored);
     assert!(matches!(results[1], Reception::Retry { .. }), "{results:?}");
-    assert_eq!(world.store.window(&world.peer.domain, "1").await.unwrap(), (0, 1));
+    let window = world.store.window(&world.peer.domain, "1").await.unwrap();
+    assert_eq!(window, (0, ABOVE_FAR_MAX + 1));
+}
+
+#[tokio::test]
+async fn mail_behind_much_that_waits_for_a_full_mailbox_is_taken() {
+    let world = World::new();
+    let full = Reception::Retry {
+        code: ErrorCode::MailboxFull,
+        after_secs: 60,
+    };
+    world.local.tell(&world.bob, Some(full));
+    assert_eq!(world.results(&[world.mail(1).1]).await, [full]);
+    world.local.tell(&world.bob, None);
+    assert_eq!(world.results(&[world.mail(100_000).1]).await, [Reception::Stored]);
 }
 
 #[tokio::test]
@@ -303,13 +321,7 @@ async fn one_full_mailbox_does_not_hold_up_all_mail_of_a_peer() {
     world.local.tell(&world.bob, Some(full));
     let stuck = world.mail(1).1;
     assert_eq!(world.results(std::slice::from_ref(&stuck)).await, [full]);
-    let settled: Vec<Noted> = (2..=ABOVE_PRESSURE + 1)
-        .map(|peer_seq| Noted {
-            peer_seq,
-            refused: None,
-        })
-        .collect();
-    world.store.note(&world.peer.domain, "1", &settled).await.unwrap();
+    world.settle(2..=ABOVE_PRESSURE + 1).await;
     let answer = world.push(&[stuck]).await.unwrap();
     assert_eq!(answer.results[0].reception, refused(ErrorCode::MailboxFull));
     assert_eq!(answer.acked_through, ABOVE_PRESSURE + 1);
