@@ -1,3 +1,5 @@
+//! Amounts: read, written and shared out.
+
 use proptest::prelude::*;
 
 use super::Usd;

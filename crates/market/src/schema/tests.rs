@@ -1,3 +1,5 @@
+//! Schemas of strangers: understood where they can be, and harmless.
+
 use serde_json::{Value, json};
 
 use super::{Checked, Fault, Schema, SchemaError};

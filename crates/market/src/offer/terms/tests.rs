@@ -1,3 +1,5 @@
+//! How a listing says that it is invoked.
+
 use std::time::Duration;
 
 use aip_protocol::json::Json;
