@@ -105,7 +105,7 @@ async fn what_two_processes_do_adds_up(place: Place) {
     let mut tasks = JoinSet::new();
     for n in 0..80_u8 {
         let store = Arc::clone(&stores[usize::from(n % 2)]);
-        tasks.spawn(async move { busy(&*store, n).await });
+        tasks.spawn(async move { busy(&store, n).await });
     }
     tasks.join_all().await;
     let lost = stores[0].abandon(None, 500, at(99)).await.expect("abandoned");
@@ -121,7 +121,7 @@ async fn busy(store: &SqlStore, n: u8) {
     use aip_registry::Directory;
     use aip_registry::testsuite::fixtures::newcomer;
 
-    let payer = if n % 3 == 0 { "a" } else { "b" };
+    let payer = if n.is_multiple_of(3) { "a" } else { "b" };
     let begin = call(n.into(), of_account(payer), "0.03");
     store.begin(begin, at(1)).await.expect("answered");
     store

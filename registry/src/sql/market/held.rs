@@ -270,17 +270,14 @@ impl Rows for HeldRows<'_> {
         limit: u32,
     ) -> sqlx::Result<Vec<InvocationRow>> {
         let limit = limit_bind(limit);
-        match holder.map(|holder| holder.to_string()) {
-            Some(holder) => {
-                let values = [Bind::Text(&holder), limit];
-                self.all(&statements::LIST_STARTED_BY, &values, rows::invocation)
-                    .await
-            }
-            None => {
-                let values = [millis(now), limit];
-                self.all(&statements::LIST_STARTED, &values, rows::invocation)
-                    .await
-            }
+        if let Some(holder) = holder.map(|holder| holder.to_string()) {
+            let values = [Bind::Text(&holder), limit];
+            self.all(&statements::LIST_STARTED_BY, &values, rows::invocation)
+                .await
+        } else {
+            let values = [millis(now), limit];
+            self.all(&statements::LIST_STARTED, &values, rows::invocation)
+                .await
         }
     }
 

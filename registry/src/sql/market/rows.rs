@@ -59,14 +59,14 @@ pub(super) fn bytes_text(bytes: &[u8]) -> String {
     }
 }
 
-fn read_bytes(text: String) -> Result<Bytes, StoreError> {
+fn read_bytes(text: &str) -> Result<Bytes, StoreError> {
     if let Some(text) = text.strip_prefix('t') {
         return Ok(Bytes::copy_from_slice(text.as_bytes()));
     }
     let bytes = text.strip_prefix('x').and_then(|digits| hex::decode(digits).ok());
     bytes
         .map(Bytes::from)
-        .ok_or_else(|| damaged(&text, "is not what was answered"))
+        .ok_or_else(|| damaged(text, "is not what was answered"))
 }
 
 pub(super) fn issued(row: &AnyRow) -> Result<Issued, StoreError> {
@@ -254,7 +254,7 @@ pub(super) fn answer(row: &AnyRow) -> Result<Option<Answer>, StoreError> {
     let Some(body) = body else {
         return Ok(None);
     };
-    let (status, body) = (number(row, "answer_status")?, read_bytes(body)?);
+    let (status, body) = (number(row, "answer_status")?, read_bytes(&body)?);
     Ok(Some(Answer { status, body }))
 }
 
@@ -269,7 +269,8 @@ pub(super) fn repeat(row: &AnyRow) -> Result<Repeat, StoreError> {
 }
 
 pub(super) fn receipt(row: &AnyRow) -> Result<Bytes, StoreError> {
-    read_bytes(column(row, "receipt")?)
+    let text: String = column(row, "receipt")?;
+    read_bytes(&text)
 }
 
 pub(super) fn earned(row: &AnyRow) -> Result<EarnedRow, StoreError> {
@@ -314,10 +315,10 @@ mod tests {
         ] {
             let text = bytes_text(bytes);
             assert!(!text.contains('\0'));
-            assert_eq!(read_bytes(text).expect("read"), bytes);
+            assert_eq!(read_bytes(&text).expect("read"), bytes);
         }
         for text in ["", "y", "xg0", "x0"] {
-            assert!(read_bytes(text.to_owned()).is_err(), "{text}");
+            assert!(read_bytes(text).is_err(), "{text}");
         }
     }
 }

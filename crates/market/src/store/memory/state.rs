@@ -1,7 +1,7 @@
 //! The rows in memory, as a step changes them.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as Place;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
@@ -28,6 +28,8 @@ pub(super) struct State {
     pub(super) hashes: BTreeMap<[u8; 32], (AccountId, KeyId)>,
     pub(super) references: BTreeMap<String, Reference>,
     pub(super) channels: BTreeMap<ChannelId, Channel>,
+    /// Those of them that are open, by their ends.
+    pub(super) open: BTreeSet<(Timestamp, ChannelId)>,
     pub(super) invocations: BTreeMap<Uuid, InvocationRow>,
     /// Those of them that are under way.
     pub(super) under_way: BTreeMap<(Timestamp, Uuid), Uuid>,
@@ -117,21 +119,23 @@ impl Rows for State {
     }
 
     async fn open_channels(&mut self) -> Answered<u64> {
-        let open = |channel: &&Channel| channel.status == ChannelStatus::Open;
-        Ok(self.channels.values().filter(open).count() as u64)
+        Ok(self.open.len() as u64)
     }
 
     async fn over_channels(&mut self, now: Timestamp, limit: u32) -> Answered<Vec<Channel>> {
-        let is_over = |channel: &&Channel| {
-            channel.status == ChannelStatus::Open && channel.held == Usd::ZERO && channel.expires_at < now
-        };
-        let mut over: Vec<_> = self.channels.values().filter(is_over).cloned().collect();
-        over.sort_by(|one, next| (one.expires_at, &one.id).cmp(&(next.expires_at, &next.id)));
-        over.truncate(limit as usize);
-        Ok(over)
+        let over = self.open.iter().take_while(|(expires_at, _)| *expires_at < now);
+        let over = over.filter_map(|(_, id)| self.channels.get(id));
+        let free = over.filter(|channel| channel.held == Usd::ZERO);
+        Ok(free.take(limit as usize).cloned().collect())
     }
 
     async fn put_channel(&mut self, row: &Channel) -> Answered<()> {
+        let place = (row.expires_at, row.id.clone());
+        if row.status == ChannelStatus::Open {
+            self.open.insert(place);
+        } else {
+            self.open.remove(&place);
+        }
         self.channels.insert(row.id.clone(), row.clone());
         Ok(())
     }

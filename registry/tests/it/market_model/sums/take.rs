@@ -32,26 +32,8 @@ impl Sums {
                 of_key,
                 budget,
             } => self.budget(store, account, of_key, budget).await,
-            Step::Suspend { account, suspended } => {
-                let there = self.accounts.get_mut(&account);
-                let id = account_id(&name(account));
-                let done = store.suspend(&id, suspended).await.expect("answered");
-                prop_assert_eq!(done, there.is_some());
-                if let Some(holder) = there {
-                    holder.suspended = suspended;
-                }
-                Ok(())
-            }
-            Step::Revoke { account } => {
-                let there = self.accounts.get_mut(&account).filter(|holder| holder.has_key);
-                let (id, key) = (account_id(&name(account)), key_id(&name(account)));
-                let done = store.revoke_key(&id, &key).await.expect("answered");
-                prop_assert_eq!(done, there.is_some());
-                if let Some(holder) = there {
-                    holder.has_key = false;
-                }
-                Ok(())
-            }
+            Step::Suspend { account, suspended } => self.suspend(store, account, suspended).await,
+            Step::Revoke { account } => self.revoke(store, account).await,
             Step::Open {
                 channel,
                 account,
@@ -157,6 +139,28 @@ impl Sums {
         Ok(())
     }
 
+    async fn suspend<S: MarketStore>(&mut self, store: &S, number: u8, suspended: bool) -> Told {
+        let id = account_id(&name(number));
+        let done = store.suspend(&id, suspended).await.expect("answered");
+        let there = self.accounts.get_mut(&number);
+        prop_assert_eq!(done, there.is_some());
+        if let Some(holder) = there {
+            holder.suspended = suspended;
+        }
+        Ok(())
+    }
+
+    async fn revoke<S: MarketStore>(&mut self, store: &S, number: u8) -> Told {
+        let (id, key) = (account_id(&name(number)), key_id(&name(number)));
+        let done = store.revoke_key(&id, &key).await.expect("answered");
+        let there = self.accounts.get_mut(&number).filter(|holder| holder.has_key);
+        prop_assert_eq!(done, there.is_some());
+        if let Some(holder) = there {
+            holder.has_key = false;
+        }
+        Ok(())
+    }
+
     async fn open<S: MarketStore>(
         &mut self,
         store: &S,
@@ -168,29 +172,28 @@ impl Sums {
         let mut new = new_channel(&name(number), from.map(name).as_deref(), "0");
         (new.deposit, new.expires_at) = (usd(deposit), at(self.now + lives));
         let opened = store.open_channel(new, at(self.now)).await.expect("answered");
-        if !self.channels.contains_key(&number) {
-            let objection = from.and_then(|account| self.objection(account, deposit));
-            let expected = match objection {
-                Some(Unpayable::Insufficient(there)) => Opened::Insufficient(there),
-                Some(Unpayable::OverBudget(left)) => Opened::OverBudget(left),
-                Some(_) => Opened::NoAccount,
-                None => {
-                    let line = Line {
-                        from,
-                        deposits: vec![deposit],
-                        expires: self.now + lives,
-                        refund: None,
-                    };
-                    self.channels.insert(number, line);
-                    let there = store.channel(&channel_id(&name(number))).await.expect("read");
-                    Opened::Done(there.expect("open"))
-                }
-            };
-            prop_assert_eq!(opened, expected);
-        } else {
+        if self.channels.contains_key(&number) {
             let there = store.channel(&channel_id(&name(number))).await.expect("read");
             prop_assert_eq!(opened, Opened::Done(there.expect("known")));
+            return Ok(());
         }
+        let expected = match from.and_then(|account| self.objection(account, deposit)) {
+            Some(Unpayable::Insufficient(there)) => Opened::Insufficient(there),
+            Some(Unpayable::OverBudget(left)) => Opened::OverBudget(left),
+            Some(_) => Opened::NoAccount,
+            None => {
+                let line = Line {
+                    from,
+                    deposits: vec![deposit],
+                    expires: self.now + lives,
+                    refund: None,
+                };
+                self.channels.insert(number, line);
+                let there = store.channel(&channel_id(&name(number))).await.expect("read");
+                Opened::Done(there.expect("open"))
+            }
+        };
+        prop_assert_eq!(opened, expected);
         Ok(())
     }
 
@@ -351,19 +354,10 @@ impl Sums {
             prop_assert!(is_right);
             return Ok(());
         }
-        if let Some((key, body)) = asked
-            && let Some((first, known)) = self.asked_before(key)
+        if let Some(asked) = asked
+            && let Some((first, known)) = self.asked_before(asked.0)
         {
-            let is_right = match begun {
-                Begun::OtherBody => known.asked != Some((key, body)),
-                Begun::Running => known.asked == asked && known.status == InvocationStatus::Started,
-                Begun::Again(there) => {
-                    let is_same = known.asked == asked && known.status == InvocationStatus::Finished;
-                    is_same && there.answer == Some(answer(&name(first))) && there.id == call_id(first)
-                }
-                _ => false,
-            };
-            prop_assert!(is_right);
+            prop_assert!(is_what_came_of(first, known, asked, begun));
             return Ok(());
         }
         if let Some(unpayable) = self.payment_objection(purse) {
@@ -476,5 +470,21 @@ impl Sums {
         };
         prop_assert_eq!(paid, expected);
         Ok(())
+    }
+}
+
+/// Whether who asks this now is told what came of the call that was asked for under the same key.
+fn is_what_came_of(first: u8, known: &Call, asked: (u8, u8), begun: Begun) -> bool {
+    let is_same = known.asked == Some(asked);
+    match begun {
+        Begun::OtherBody => !is_same,
+        Begun::Running => is_same && known.status == InvocationStatus::Started,
+        Begun::Again(there) => {
+            is_same
+                && known.status == InvocationStatus::Finished
+                && there.id == call_id(first)
+                && there.answer == Some(answer(&name(first)))
+        }
+        _ => false,
     }
 }
