@@ -48,7 +48,10 @@ impl Sums {
             Step::Close { channel } => self.close(store, channel).await,
             Step::Expire { limit } => self.expire(store, limit).await,
             Step::Begin { .. } => self.begin(store, step).await,
-            Step::Finish { call, paid } => self.finish(store, call, paid).await,
+            Step::Finish { is_known, call, paid } => {
+                let number = if is_known { self.under_way(call) } else { call };
+                self.finish(store, number, paid).await
+            }
             Step::Abandon { holder, limit } => self.abandon(store, holder, limit).await,
             Step::Forget => self.forget(store).await,
             Step::PayOut {
@@ -294,14 +297,14 @@ impl Sums {
     }
 
     /// As a store is asked.
-    fn request(&self, step: &Step) -> Begin {
+    fn request(&self, step: &Step, number: u8) -> Begin {
         let Step::Begin {
-            call,
             purse,
             asked,
             holder,
             takes,
             seller,
+            ..
         } = *step
         else {
             unreachable!("a step of another kind");
@@ -311,11 +314,11 @@ impl Sums {
                 purse,
                 amount: usd(amount),
             }),
-            ..free_call(call.into())
+            ..free_call(number.into())
         };
         let begin = match purse {
-            Payment::Free => free_call(call.into()),
-            Payment::Trial(visitor) => trial(call.into(), &name(visitor)),
+            Payment::Free => free_call(number.into()),
+            Payment::Trial(visitor) => trial(number.into(), &name(visitor)),
             Payment::Account(account, amount) => paid(of_account(&name(account)), amount),
             Payment::Channel(channel, amount) => paid(of_channel(&name(channel)), amount),
         };
@@ -340,8 +343,10 @@ impl Sums {
         else {
             return Ok(());
         };
+        let next = self.calls.keys().next_back().map_or(0, |last| last + 1);
+        let call = call.unwrap_or(next);
         let begun = store
-            .begin(self.request(step), at(self.now))
+            .begin(self.request(step, call), at(self.now))
             .await
             .expect("answered");
         if let Some(known) = self.calls.get(&call) {
@@ -380,6 +385,15 @@ impl Sums {
         };
         self.calls.insert(call, new);
         Ok(())
+    }
+
+    /// One of the calls that are under way, or any.
+    fn under_way(&self, at: u8) -> u8 {
+        let calls = self.calls.iter();
+        let started = calls.filter(|(_, call)| call.status == InvocationStatus::Started);
+        let numbers: Vec<_> = started.map(|(number, _)| *number).collect();
+        let chosen = numbers.iter().cycle().nth(at.into());
+        chosen.copied().unwrap_or(at)
     }
 
     async fn finish<S: MarketStore>(&mut self, store: &S, number: u8, paid: Option<(u64, u64)>) -> Told {
