@@ -252,3 +252,62 @@ async fn read_once(app: &App, reader: &mut Reader) -> Result<(), StoreError> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use aip_protocol::time::Timestamp;
+
+    use super::*;
+
+    fn waiter(from: &str) -> (Waiter, oneshot::Receiver<Result<Vec<u8>, AskError>>) {
+        let (answer, answered) = oneshot::channel();
+        let waiter = Waiter {
+            from: Did::parse(from).unwrap(),
+            kind: "a.b.response".to_owned(),
+            answer,
+        };
+        (waiter, answered)
+    }
+
+    fn id(number: usize) -> Uuid {
+        Uuid::from_u128(number as u128)
+    }
+
+    const SHOP: &str = "did:aip:hub.example:shop";
+
+    #[test]
+    fn so_many_questions_wait_and_no_more() {
+        let questions = Questions::new(1);
+        let mut places: Vec<Place<'_>> = (0..QUESTIONS_MAX)
+            .map(|number| questions.take_place(id(number), waiter(SHOP).0).unwrap())
+            .collect();
+        let refused = questions.take_place(id(QUESTIONS_MAX), waiter(SHOP).0);
+        assert!(matches!(refused, Err(AskError::Busy)));
+        places.pop();
+        assert_eq!(questions.waiting_count(), QUESTIONS_MAX - 1);
+        assert!(questions.take_place(id(QUESTIONS_MAX), waiter(SHOP).0).is_ok());
+        drop(places);
+        assert_eq!(questions.waiting_count(), 0);
+    }
+
+    #[test]
+    fn a_question_that_will_not_be_answered_is_over_at_once() {
+        let questions = Questions::new(1);
+        let (waiter, mut answered) = waiter(SHOP);
+        let _place = questions.take_place(id(7), waiter).unwrap();
+        let update = |number: usize, to: &str, status: Status| StatusUpdate {
+            id: id(number),
+            to: Did::parse(to).unwrap(),
+            status,
+            code: Some("type_unsupported".to_owned()),
+            at: Timestamp::from_unix_millis(0),
+        };
+        questions.hear(&update(7, SHOP, Status::Stored));
+        questions.hear(&update(8, SHOP, Status::Dead));
+        questions.hear(&update(7, "did:aip:hub.example:other", Status::Dead));
+        assert!(answered.try_recv().is_err(), "it still may be answered");
+        questions.hear(&update(7, SHOP, Status::Dead));
+        let over = answered.try_recv().unwrap();
+        assert!(matches!(over, Err(AskError::NotTaken(code)) if code == "type_unsupported"));
+    }
+}

@@ -24,6 +24,7 @@ const FRAME_BYTES: usize = 4 * 1024;
 const ADMISSION: &str = "aimarket-hub-request/v1";
 
 /// What a hub signs the calls that it admitted with.
+#[derive(Debug)]
 pub struct Admission {
     /// The hub's key.
     pub key: Arc<SigningKey>,

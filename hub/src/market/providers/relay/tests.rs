@@ -13,7 +13,6 @@ use rand::rngs::StdRng;
 
 use super::super::testing::{call, offer};
 use super::*;
-use crate::agent::limits::QUESTIONS_MAX;
 use crate::agent::testing::take;
 use crate::testing::{TestAgent, TestHub};
 
@@ -230,26 +229,15 @@ async fn a_provider_that_cannot_be_written_to_is_unreachable_at_once() {
     .await;
 }
 
-#[actix_web::test]
-async fn so_many_questions_wait_and_no_more() {
-    local(async {
-        let hub = hub_with_agent().await;
-        let shop = hub.registered("shop").await;
-        let agent = hub.hub.app.agent.clone();
-        let mut waiting = Vec::new();
-        for _ in 0..QUESTIONS_MAX {
-            let (agent, to) = (agent.clone(), shop.did.clone());
-            waiting.push(tokio::task::spawn_local(async move {
-                let question = Outgoing::json(to, REQUEST, JSON, &json!({})).unwrap();
-                agent.ask(question, RESPONSE, PATIENCE).await
-            }));
-        }
-        while agent.questions().waiting_count() < QUESTIONS_MAX {
-            tokio::task::yield_now().await;
-        }
-        let refused = calling(&hub, &shop, PATIENCE).await.unwrap();
-        assert!(matches!(refused, Err(ProviderError::Unreachable(why)) if why.contains("wait")));
-        waiting.into_iter().for_each(|waiting| waiting.abort());
-    })
-    .await;
+#[test]
+fn what_keeps_a_question_from_being_asked_is_told_without_names() {
+    let busy = no_answer(AskError::Busy);
+    assert!(matches!(busy, ProviderError::Unreachable(why) if why.contains("wait for their answers")));
+    assert_eq!(
+        no_answer(AskError::NotTaken("expired".to_owned())),
+        ProviderError::TimedOut
+    );
+    let rejected = no_answer(AskError::NotTaken("type_unsupported".to_owned()));
+    assert!(matches!(rejected, ProviderError::Unreachable(why) if why.contains("type_unsupported")));
+    assert_eq!(no_answer(AskError::TimedOut), ProviderError::TimedOut);
 }
