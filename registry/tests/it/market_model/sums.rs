@@ -2,6 +2,7 @@
 //!
 //! What a store answers is believed only if the sums say so too.
 
+mod calls;
 mod compare;
 mod take;
 
@@ -14,6 +15,9 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::steps::Payment;
+
+/// As many as there can be.
+const ALL: u32 = 500;
 
 type Told = Result<(), TestCaseError>;
 
