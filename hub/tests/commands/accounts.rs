@@ -115,7 +115,7 @@ fn what_is_no_account_is_refused() {
     ]);
     assert!(words.contains("not_found"), "{words}");
     let words = bad(&["accounts", "budget", "acct_0", "--data", &data]);
-    assert!(words.contains("--none"), "{words}");
+    assert!(words.contains("<AMOUNT>"), "{words}");
 }
 
 #[test]
