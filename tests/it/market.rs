@@ -1,12 +1,16 @@
 //! The market of the real hub (`docs/protocol/market.md`): capabilities are listed, found, called and paid for, and the books
 //! are right whatever happens.
 
+mod accounts;
 mod calling;
 mod catalog;
+mod channels;
+mod checks;
 mod clients;
 mod crash;
 mod crowd;
 mod doors;
+mod free;
 mod money;
 mod pitfalls;
 mod providers;
@@ -73,6 +77,18 @@ impl Shop {
     async fn key(&self, dollars: &str) -> Result<Purse> {
         Ok(account(&self.hub, dollars).await?.1)
     }
+}
+
+/// A schema that asks for `text`, and lets `count` be 0 to 10.
+fn text_and_count() -> Value {
+    json!({ "input_schema": {
+        "type": "object",
+        "properties": {
+            "text": { "type": "string", "minLength": 1 },
+            "count": { "type": "integer", "minimum": 0, "maximum": 10 },
+        },
+        "required": ["text"],
+    } })
 }
 
 /// That an answer is a refusal in the market's form, with this status and code. Gives back its body.

@@ -353,7 +353,7 @@ pub(crate) fn named_after(what: &str) -> BTreeSet<String> {
             let words = text
                 .split(defining)
                 .skip(1)
-                .filter_map(|rest| rest.split(['(', ':']).next());
+                .filter_map(|rest| rest.split(['(', ':', '<']).next());
             let numbered = words.filter(|word| !numbers_in(what, word).is_empty());
             names.extend(numbered.map(str::to_owned));
         }

@@ -2,11 +2,13 @@
 //!
 //! `scripts/setup test` installs them; where that was not done, these tests are skipped and say so.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use aip_tests::market::{books, listed, market_python, micros, sell};
 use aip_tests::provider::Reply;
-use anyhow::{Context, Result, ensure};
+use aip_tests::raw::Request;
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 use super::catalog::forty_seven;
@@ -44,6 +46,15 @@ fn text_schema() -> Value {
     } })
 }
 
+/// Waits until the text finds this capability first.
+async fn until_found(shop: &Shop, text: &str, id: &str) {
+    let found = || async {
+        let request = Request::get(format!("/ai-market/v2/search?intent={text}"));
+        shop.ask(&request).await.json()["matches"][0]["capability_id"] == id
+    };
+    crate::faults::until("it is found", found).await;
+}
+
 #[tokio::test]
 async fn pitfall_35_the_public_agent_works_unchanged() -> Result<()> {
     let Some(python) = market_python() else {
@@ -58,48 +69,50 @@ async fn pitfall_35_the_public_agent_works_unchanged() -> Result<()> {
     upper.description = "Makes text uppercase.".to_owned();
     let free = shop.offer("free@v1", None, &text_schema());
     sell(&shop.hub, &shop.seller, &[upper, free]).await?;
-    let found = || async {
-        let request = aip_tests::raw::Request::get("/ai-market/v2/search?intent=uppercase+text");
-        shop.ask(&request).await.json()["matches"][0]["capability_id"] == "upper@v1"
-    };
-    crate::faults::until("it is found", found).await;
+    until_found(&shop, "uppercase+text", "upper@v1").await;
     let key = key_text(&shop, "1").await?;
     let seen = run(&python, "agent_flow.py", &[shop.hub.url(), &key]).await?;
-
     assert_eq!(seen["discovered"][0], "upper@v1");
+    assert_whole_run(&seen);
+    assert_single_calls(&seen);
+    let books = books(&shop.hub).await?;
+    assert_eq!((books.earned, books.held), (20, 0));
+    Ok(())
+}
+
+/// It found, opened a channel, paid from it, verified the receipt, and closed without the secret.
+fn assert_whole_run(seen: &Value) {
     let bill = &seen["run"]["bill_of_materials"];
     assert_eq!(
         (&seen["run"]["ok"], &bill["all_ok"]),
         (&json!(true), &json!(true)),
-        "{}",
-        seen["run"]
+        "{bill}"
     );
     let step = &bill["results"][0];
     assert_eq!(step["result"], json!({ "text": "UPPERCASE TEXT" }));
     assert_eq!(
         (&step["receipt_verified"], &step["receipt_verify_reason"]),
-        (&json!(true), &json!("ok")),
-        "{step}"
+        (&json!(true), &json!("ok"))
     );
     assert_eq!(micros(&step["price_usd"]), 10);
-    // It closes its channels without their secret: refused, and told why; the channel ends by itself.
+    // Refused, and told why; the channel ends by itself.
     assert_eq!(bill["settlement"], json!({ "error": "settle failed" }));
-    // And pays without it.
+    // Its single calls pay without the secret.
     let unpaid = &seen["single_without_key"];
-    assert_eq!(unpaid["error"], "payment_failed", "{unpaid}");
+    let told = unpaid["detail"].as_str().unwrap_or_default();
     assert!(
-        unpaid["detail"]
-            .as_str()
-            .is_some_and(|told| told.contains("X-Payment-Channel-Secret")),
+        unpaid["error"] == "payment_failed" && told.contains("X-Payment-Channel-Secret"),
         "{unpaid}"
     );
+}
 
+fn assert_single_calls(seen: &Value) {
     for (call, price) in [("paid", 10), ("free", 0)] {
         let body = &seen[call];
         assert_eq!(
             (&body["success"], &body["receipt_verified"]),
             (&json!(true), &json!(true)),
-            "{call}: {body}"
+            "{body}"
         );
         assert_eq!(
             (micros(&body["price_usd"]), &body["result"]["text"]),
@@ -118,24 +131,20 @@ async fn pitfall_35_the_public_agent_works_unchanged() -> Result<()> {
         ("topup", "not_found"),
         ("stranger", "invalid_api_key"),
     ] {
+        let body = &seen[call];
         assert_eq!(
-            (&seen[call]["success"], &seen[call]["error"]),
+            (&body["success"], &body["error"]),
             (&json!(false), &json!(code)),
-            "{call}: {}",
-            seen[call]
+            "{call}: {body}"
         );
     }
     assert_eq!(
         (&seen["forged"], &seen["pinned"]),
         (&json!("invalid-signature"), &json!(true))
     );
-    assert_eq!(
-        (&seen["account"]["success"], &seen["account_used"]["success"]),
-        (&json!(true), &json!(true))
-    );
-    let books = books(&shop.hub).await?;
-    assert_eq!((books.earned, books.held), (20, 0));
-    Ok(())
+    for call in ["account", "account_used"] {
+        assert_eq!(seen[call]["success"], true, "{}", seen[call]);
+    }
 }
 
 #[tokio::test]
@@ -152,25 +161,31 @@ async fn pitfalls_39_and_55_and_56_and_58_the_public_bridges_work_unchanged() ->
     let puzzle = listed("puzzle@v1", Some("0.05"), &tier, &json!({}));
     let free = shop.offer("free@v1", None, &text_schema());
     sell(&shop.hub, &shop.seller, &[loud, puzzle, free]).await?;
-    let found = || async {
-        let request = aip_tests::raw::Request::get("/ai-market/v2/search?intent=loud");
-        shop.ask(&request).await.json()["matches"][0]["capability_id"] == "loud@v1"
-    };
-    crate::faults::until("it is found", found).await;
+    until_found(&shop, "loud", "loud@v1").await;
     let key = key_text(&shop, "1").await?;
     let seen = run(&python, "bridge_flow.py", &[shop.hub.url(), &key]).await?;
+    assert_catalogue(&seen);
+    assert_tools(&seen);
+    let books = books(&shop.hub).await?;
+    assert_eq!((books.earned, books.held), (40_000, 0));
+    Ok(())
+}
 
-    let names = seen["names"].as_array().context("no names")?;
-    let unique: std::collections::BTreeSet<&str> = names.iter().filter_map(Value::as_str).collect();
+fn assert_catalogue(seen: &Value) {
+    let names: Vec<&str> = seen["names"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let unique: BTreeSet<&str> = names.iter().copied().collect();
     assert_eq!(
         (names.len(), unique.len(), &seen["named_well"]),
         (50, 50, &json!(true))
     );
     assert_eq!(
         (&seen["gaps"], seen["properties"].as_u64() > Some(100)),
-        (&json!({}), true),
-        "{}",
-        seen["gaps"]
+        (&json!({}), true)
     );
     let described = seen["described"].as_str().unwrap_or_default();
     assert!(
@@ -182,7 +197,9 @@ async fn pitfalls_39_and_55_and_56_and_58_the_public_bridges_work_unchanged() ->
         (&json!("loud@v1"), &json!(["free@v1"]))
     );
     assert_eq!(seen["unreachable"], "CatalogError");
+}
 
+fn assert_tools(seen: &Value) {
     for (call, price) in [
         ("free", 0.0),
         ("tier_within", 0.05),
@@ -197,43 +214,38 @@ async fn pitfalls_39_and_55_and_56_and_58_the_public_bridges_work_unchanged() ->
         );
     }
     for call in ["free", "paid", "free_for_nothing"] {
-        assert_eq!(
-            (
-                &seen[call]["receipt_verified"],
-                &seen[call]["receipt_verify_reason"]
-            ),
-            (&json!(true), &json!("ok")),
-            "{call}"
+        let verified = (
+            &seen[call]["receipt_verified"],
+            &seen[call]["receipt_verify_reason"],
         );
+        assert_eq!(verified, (&json!(true), &json!("ok")), "{call}");
     }
     assert_eq!(seen["trial"]["ok"], true, "{}", seen["trial"]);
-    let refused = |call: &str, about_input: bool, says: &str| {
+    for (call, about_input, says) in [
+        (
+            "trial_used",
+            false,
+            "(1 of 1 calls) and it now costs $0.0200 per call",
+        ),
+        (
+            "tier_beyond",
+            true,
+            "'puzzle.T' is 11, above the free-tier ceiling of 10",
+        ),
+        ("incomplete", true, "incomplete_input"),
+    ] {
         let result = &seen[call];
         assert_eq!(
             (&result["ok"], &result["not_about_input"]),
             (&json!(false), &json!(!about_input)),
-            "{call}: {result}"
+            "{result}"
         );
         let told = result["for_model"].as_str().unwrap_or_default();
         assert!(told.contains(says), "{call}: {told}");
-    };
-    refused(
-        "trial_used",
-        false,
-        "(1 of 1 calls) and it now costs $0.0200 per call",
-    );
-    refused(
-        "tier_beyond",
-        true,
-        "'puzzle.T' is 11, above the free-tier ceiling of 10",
-    );
-    refused("incomplete", true, "incomplete_input");
+    }
     assert_eq!(
         (&seen["spent"], &seen["spent_at_last"]),
         (&json!(0.02), &json!(0.04))
     );
     assert!(seen["exceeded"].is_string());
-    let books = books(&shop.hub).await?;
-    assert_eq!((books.earned, books.held), (40_000, 0));
-    Ok(())
 }

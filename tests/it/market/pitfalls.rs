@@ -175,7 +175,7 @@ const TABLE: &[(u32, &str, Covered)] = &[
     (
         32,
         "what goes back is never more than is there",
-        By(&["pitfall_32_what_goes_back_is_what_is_left"]),
+        By(&["pitfall_32_what_is_not_used_comes_back"]),
     ),
     (
         33,
@@ -296,7 +296,7 @@ const TABLE: &[(u32, &str, Covered)] = &[
     (
         61,
         "what was delivered is handed over though the books cannot be written",
-        By(&["pitfall_61_what_was_delivered_is_handed_over"]),
+        By(&["pitfall_61_a_result_that_cannot_be_settled_is_delivered_and_not_paid"]),
     ),
     (
         62,

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{Shop, made, refused};
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_with_a_key_is_made_once() -> Result<()> {
     let mut shop = Shop::open("").await?;
     shop.sells("paid@v1", Some("0.1")).await?;

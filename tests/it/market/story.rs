@@ -72,144 +72,146 @@ fn dollars(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| value.as_str()?.parse().ok())
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_whole_story_of_the_market_with_the_commands() -> Result<()> {
-    let hub = TestHub::start_with(settings("fee_bps = 500"));
-    let (shop, alice) = (Person::new(&hub, "shop")?, Person::new(&hub, "alice")?);
+const COLOGNE: &str = "{\"town\": \"Köln\"}";
+
+/// What the shop sells, and the command that does it.
+const LISTING: &str = r#"{
+    "listing_id": "weather@v1", "kind": "capability", "name": "Current weather", "description": "For any town.",
+    "price": "0.02", "currency": "USD", "invoke": { "relay": true },
+    "input_schema": { "type": "object", "properties": { "town": { "type": "string" } }, "required": ["town"] },
+    "output_schema": { "type": "object", "required": ["celsius"] }
+}"#;
+const WORK: &str =
+    "grep -q Atlantis && { echo 'there is no such town' >&2; exit 1; }; echo '{\"celsius\": 7.5}'";
+
+/// The shop publishes and serves.
+async fn opens(shop: &Person<'_>) -> Result<Child> {
     shop.types(&["register", "shop"]).await?;
-    alice.types(&["register", "alice"]).await?;
+    let file = shop.hub.folder().join("weather.json");
+    std::fs::write(&file, LISTING)?;
+    shop.types(&["listing", "publish", &file.display().to_string()])
+        .await?;
+    until_sold(shop.hub, 1).await;
+    shop.starts(&["serve", "--exec", WORK])
+}
 
-    let listing = json!({
-        "listing_id": "weather@v1", "kind": "capability", "name": "Current weather", "description": "For any town.",
-        "price": "0.02", "currency": "USD", "invoke": { "relay": true },
-        "input_schema": { "type": "object", "properties": { "town": { "type": "string" } }, "required": ["town"] },
-        "output_schema": { "type": "object", "required": ["celsius"] }
-    });
-    let file = hub.folder().join("weather.json");
-    std::fs::write(&file, listing.to_string())?;
-    let file = file.display().to_string();
-    shop.types(&["listing", "publish", &file]).await?;
-    until_sold(&hub, 1).await;
-    let work = "grep -q Atlantis && { echo 'there is no such town' >&2; exit 1; }; echo '{\"celsius\": 7.5}'";
-    let mut serving = shop.starts(&["serve", "--exec", work])?;
-
-    let found = async || -> Result<bool> {
+/// Alice searches until she finds it.
+async fn finds(alice: &Person<'_>) -> Result<()> {
+    let deadline = tokio::time::Instant::now() + crate::faults::DEADLINE;
+    loop {
         let answer = alice
             .types(&["search", "weather town", "--kind", "capability"])
             .await?;
-        Ok(answer["results"][0]["name"] == "Current weather")
-    };
-    let deadline = tokio::time::Instant::now() + crate::faults::DEADLINE;
-    while !found().await? {
+        if answer["results"][0]["name"] == "Current weather" {
+            return Ok(());
+        }
         ensure!(
             tokio::time::Instant::now() < deadline,
             "the capability is not found"
         );
     }
+}
 
-    // Nothing for nothing.
-    let town = "{\"town\": \"Köln\"}";
-    let told = alice.fails(&["invoke", "shop", "weather@v1", town]).await?;
-    ensure!(told.contains("payment_required"), "{told}");
-
+/// Alice makes an account, which the operator fills.
+async fn has_money(alice: &Person<'_>) -> Result<()> {
     let account = alice.types(&["account", "create", "--label", "mine"]).await?;
     let id = account["account_id"].as_str().context("no account_id")?;
     let body = json!({ "amount": "1", "reference": "invoice-1" }).to_string();
-    let credited = hub
-        .operate(Request::post(format!("/admin/accounts/{id}/credits"), body))
-        .await;
+    let credit = Request::post(format!("/admin/accounts/{id}/credits"), body);
+    let credited = alice.hub.operate(credit).await;
     ensure!(credited.status < 300, "{}", credited.text());
+    Ok(())
+}
 
+/// Alice calls, from `purse`; what came of it.
+async fn calls(alice: &Person<'_>, purse: &str) -> Result<Value> {
     let paid = alice
         .types(&[
             "invoke",
             "shop",
             "weather@v1",
-            town,
-            "--account",
+            COLOGNE,
+            purse,
             "--max-price",
             "0.02",
         ])
         .await?;
     ensure!(paid["result"] == json!({ "celsius": 7.5 }), "{paid}");
-    let opened = alice.types(&["channel", "open", "0.5"]).await?;
-    let channel = opened["channel_id"].as_str().context("no channel_id")?;
-    let paid = alice
-        .types(&[
-            "invoke",
-            "shop",
-            "weather@v1",
-            town,
-            "--channel",
-            "--max-price",
-            "0.05",
-        ])
-        .await?;
-    ensure!(paid["result"] == json!({ "celsius": 7.5 }), "{paid}");
-    let told = alice
-        .fails(&[
-            "invoke",
-            "shop",
-            "weather@v1",
-            town,
-            "--channel",
-            "--max-price",
-            "0.01",
-        ])
-        .await?;
-    ensure!(told.contains("price_limit_exceeded"), "{told}");
-    let told = alice
-        .fails(&[
-            "invoke",
-            "shop",
-            "weather@v1",
-            "{}",
-            "--channel",
-            "--max-price",
-            "0.05",
-        ])
-        .await?;
-    ensure!(told.contains("town"), "{told}");
-    let nowhere = "{\"town\": \"Atlantis\"}";
-    let told = alice
-        .fails(&[
-            "invoke",
-            "shop",
-            "weather@v1",
-            nowhere,
-            "--channel",
-            "--max-price",
-            "0.05",
-        ])
-        .await?;
-    ensure!(told.contains("provider_failed"), "{told}");
+    Ok(paid)
+}
 
-    // The receipt, from the file and from the hub; and a forged one.
-    let receipt = paid["receipt"].clone();
-    let file = hub.folder().join("receipt.json");
+/// What alice is refused costs nothing, and is said in words that help.
+async fn is_refused(alice: &Person<'_>) -> Result<()> {
+    for (input, price, says) in [
+        (COLOGNE, "0.01", "price_limit_exceeded"),
+        ("{}", "0.05", "town"),
+        ("{\"town\": \"Atlantis\"}", "0.05", "provider_failed"),
+    ] {
+        let told = alice
+            .fails(&[
+                "invoke",
+                "shop",
+                "weather@v1",
+                input,
+                "--channel",
+                "--max-price",
+                price,
+            ])
+            .await?;
+        ensure!(told.contains(says), "{told}");
+    }
+    Ok(())
+}
+
+/// The receipt is checked from a file and by its number; another one, and a forged one, are not taken for it.
+async fn checks(alice: &Person<'_>, receipt: &Value) -> Result<()> {
+    let file = alice.hub.folder().join("receipt.json");
+    let path = file.display().to_string();
     std::fs::write(&file, receipt.to_string())?;
-    let file = file.display().to_string();
     alice
         .types(&[
             "receipt",
             "verify",
-            &file,
+            &path,
             "--capability",
             "weather@v1",
             "--price",
             "0.02",
         ])
         .await?;
-    let nonce = receipt["nonce"].as_str().context("no nonce")?;
-    alice.types(&["receipt", "verify", nonce]).await?;
     alice
-        .fails(&["receipt", "verify", &file, "--capability", "other@v1"])
+        .types(&[
+            "receipt",
+            "verify",
+            receipt["nonce"].as_str().context("no nonce")?,
+        ])
+        .await?;
+    alice
+        .fails(&["receipt", "verify", &path, "--capability", "other@v1"])
         .await?;
     let mut forged = receipt.clone();
     forged["price_usd"] = json!(0.01);
     std::fs::write(&file, forged.to_string())?;
-    alice.fails(&["receipt", "verify", &file]).await?;
+    alice.fails(&["receipt", "verify", &path]).await?;
+    Ok(())
+}
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_whole_story_of_the_market_with_the_commands() -> Result<()> {
+    let hub = TestHub::start_with(settings("fee_bps = 500"));
+    let (shop, alice) = (Person::new(&hub, "shop")?, Person::new(&hub, "alice")?);
+    alice.types(&["register", "alice"]).await?;
+    let mut serving = opens(&shop).await?;
+    finds(&alice).await?;
+    let told = alice.fails(&["invoke", "shop", "weather@v1", COLOGNE]).await?;
+    ensure!(told.contains("payment_required"), "{told}");
+    has_money(&alice).await?;
+    calls(&alice, "--account").await?;
+    let opened = alice.types(&["channel", "open", "0.5"]).await?;
+    let paid = calls(&alice, "--channel").await?;
+    is_refused(&alice).await?;
+    checks(&alice, &paid["receipt"]).await?;
+    let channel = opened["channel_id"].as_str().context("no channel_id")?;
     let settled = alice.types(&["channel", "close", channel]).await?;
     ensure!(settled.to_string().contains("0.48"), "{settled}");
     let shown = alice.types(&["account", "show"]).await?;
