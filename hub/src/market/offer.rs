@@ -2,7 +2,7 @@
 
 use aip_market::money::Usd;
 use aip_market::offer::{Offer, Terms, is_id};
-use aip_market::schema::Schema;
+use aip_market::schema::{Schema, SchemaError};
 use aip_protocol::error::Refusal;
 use aip_protocol::json::Json;
 use aip_protocol::listing::{ListingKind, Offer as Listed};
@@ -44,12 +44,12 @@ pub fn offer(stored: &StoredListing) -> Result<Offer, NoOffer> {
         .and_then(|invoke| Terms::read(invoke).ok());
     let price = price(&listed);
     let schemas = ["input_schema", "output_schema"].map(|name| schema(&listed, name));
-    let is_sold = listed.available.unwrap_or(true) && price.is_some() && schemas.iter().all(Option::is_some);
+    let is_sold = listed.available.unwrap_or(true) && price.is_some() && schemas.iter().all(Result::is_ok);
     let (way, timeout, free_tier) = match terms {
         Some(terms) => (Some(terms.way), terms.timeout, terms.free_tier),
         None => (None, None, None),
     };
-    let [input_schema, output_schema] = schemas.map(Option::flatten);
+    let [input_schema, output_schema] = schemas.map(Result::unwrap_or_default);
     Ok(Offer {
         id: stored.id.clone(),
         agent: stored.agent.clone(),
@@ -98,13 +98,20 @@ fn price(listed: &Listed) -> Option<Usd> {
     is_sold.then_some(price)
 }
 
-/// A schema, if there is one; `None` for one that cannot be checked.
-fn schema(listed: &Listed, name: &str) -> Option<Option<Schema>> {
+/// A schema, if there is one.
+///
+/// # Errors
+/// It cannot be checked.
+fn schema(listed: &Listed, name: &str) -> Result<Option<Schema>, SchemaError> {
     let Some(schema) = listed.extra.get(name).filter(|schema| !schema.is_null()) else {
-        return Some(None);
+        return Ok(None);
     };
-    let schema = Schema::new(Value::from(schema.clone())).ok()?;
-    schema.is_usable().then_some(Some(schema))
+    let schema = Schema::new(Value::from(schema.clone()))?;
+    if schema.is_usable() {
+        Ok(Some(schema))
+    } else {
+        Err(SchemaError::Form)
+    }
 }
 
 #[cfg(test)]

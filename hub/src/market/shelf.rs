@@ -93,7 +93,9 @@ impl Shelf {
                 return Ok(());
             };
             let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
-            changes.into_iter().for_each(|change| held.apply(change));
+            for change in changes {
+                held.apply(change);
+            }
             held.applied = last;
         }
     }
@@ -109,7 +111,9 @@ impl Shelf {
             let Some(last) = changes.last().map(|change| change.seq) else {
                 break;
             };
-            changes.into_iter().for_each(|change| anew.apply(change));
+            for change in changes {
+                anew.apply(change);
+            }
             anew.applied = last;
         }
         let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);

@@ -10,44 +10,70 @@ fn read(arguments: &[&str]) -> Value {
     serde_json::from_str(said.lines().last().unwrap()).unwrap()
 }
 
+/// An account with 2.5 dollars, at the hub of this folder.
+fn account(data: &str) -> String {
+    let made = read(&[
+        "accounts", "--json", "create", "--label", "a friend", "--grant", "2.5", "--data", data,
+    ]);
+    assert!(made["api_key"].as_str().unwrap().starts_with("aimk_"), "{made}");
+    made["account_id"].as_str().unwrap().to_owned()
+}
+
 #[test]
-fn the_operator_keeps_accounts() {
+fn the_operator_puts_money_in_and_sees_the_books() {
     let folder = Folder::new();
     let data = folder.at("data");
     std::fs::create_dir(folder.path("data")).unwrap();
     let _hub = Hub::start(&data);
     assert_eq!(good(&["accounts", "list", "--data", &data]), "");
-    let made = read(&[
-        "accounts", "--json", "create", "--label", "a friend", "--grant", "2.5", "--data", &data,
-    ]);
-    let id = made["account_id"].as_str().unwrap();
-    assert!(made["api_key"].as_str().unwrap().starts_with("aimk_"), "{made}");
-    let credit = [
-        "accounts",
-        "credit",
-        id,
-        "0.25",
+    let id = &account(&data);
+    let credit = |amount| {
+        [
+            "accounts",
+            "credit",
+            id,
+            amount,
+            "--reference",
+            "bank 1",
+            "--data",
+            &data,
+        ]
+    };
+    assert_eq!(good(&credit("0.25")).trim(), format!("{id} has 2.75 USD"));
+    assert_eq!(
+        good(&credit("0.25")).trim(),
+        format!("{id} has 2.75 USD; the same was put in before")
+    );
+    assert!(bad(&credit("1")).contains("id_reused"));
+    let ledger = good(&["accounts", "ledger", id, "--data", &data]);
+    assert_eq!(ledger.lines().count(), 2, "{ledger}");
+    assert!(good(&["accounts", "list", "--data", &data]).contains("active"));
+    assert_eq!(good(&["payouts", "list", "--data", &data]), "");
+    let pay = [
+        "payouts",
+        "add",
+        "shop#localhost:8080",
+        "1",
         "--reference",
-        "bank 1",
+        "x",
         "--data",
         &data,
     ];
-    assert_eq!(good(&credit).trim(), format!("{id} has 2.75 USD"));
+    assert!(bad(&pay).contains("owed 0 USD"));
+    let books = read(&["payouts", "--json", "books", "--data", &data]);
     assert_eq!(
-        good(&credit).trim(),
-        format!("{id} has 2.75 USD; the same was put in before")
+        (&books["balance"], &books["credited"]),
+        (&true.into(), &"2.75".into())
     );
-    let words = bad(&[
-        "accounts",
-        "credit",
-        id,
-        "1",
-        "--reference",
-        "bank 1",
-        "--data",
-        &data,
-    ]);
-    assert!(words.contains("id_reused"), "{words}");
+}
+
+#[test]
+fn the_operator_decides_what_an_account_spends() {
+    let folder = Folder::new();
+    let data = folder.at("data");
+    std::fs::create_dir(folder.path("data")).unwrap();
+    let _hub = Hub::start(&data);
+    let id = &account(&data);
     let key = good(&[
         "accounts", "key", id, "--label", "small", "--budget", "1", "--data", &data,
     ]);
@@ -61,7 +87,7 @@ fn the_operator_keeps_accounts() {
     let shown = read(&["accounts", "--json", "show", id, "--data", &data]);
     assert_eq!(
         (&shown["balance"], &shown["standing"]),
-        (&"2.75".into(), &"suspended".into())
+        (&"2.5".into(), &"suspended".into())
     );
     assert_eq!(shown["keys"][1]["budget"], "0.5");
     let shown = good(&["accounts", "show", id, "--data", &data]);
@@ -70,27 +96,7 @@ fn the_operator_keeps_accounts() {
         "{shown}"
     );
     good(&["accounts", "unsuspend", id, "--data", &data]);
-    let ledger = good(&["accounts", "ledger", id, "--data", &data]);
-    assert_eq!(ledger.lines().count(), 2, "{ledger}");
     assert!(good(&["accounts", "list", "--data", &data]).contains("active"));
-
-    assert_eq!(good(&["payouts", "list", "--data", &data]), "");
-    let words = bad(&[
-        "payouts",
-        "add",
-        "shop#localhost:8080",
-        "1",
-        "--reference",
-        "x",
-        "--data",
-        &data,
-    ]);
-    assert!(words.contains("owed 0 USD"), "{words}");
-    let books = read(&["payouts", "--json", "books", "--data", &data]);
-    assert_eq!(
-        (&books["balance"], &books["credited"]),
-        (&true.into(), &"2.75".into())
-    );
 }
 
 #[test]
@@ -124,8 +130,7 @@ fn accounts_are_in_a_backup() {
     let (data, new, backup) = (folder.at("data"), folder.at("new"), folder.at("backup"));
     std::fs::create_dir(folder.path("data")).unwrap();
     let hub = Hub::start(&data);
-    let made = read(&["accounts", "--json", "create", "--grant", "2.5", "--data", &data]);
-    let id = made["account_id"].as_str().unwrap();
+    let id = &account(&data);
     good(&["backup", "--data", &data, "--to", &backup]);
     assert!(hub.terminate().0.success());
     good(&["restore", "--from", &backup, "--data", &new]);

@@ -36,7 +36,7 @@ impl World {
 
     async fn takes_away(&self, id: &str, version: u64) {
         let gone = self.hub.listing(&self.shop, id, version, |listing| {
-            listing["deleted"] = json!(true)
+            listing["deleted"] = json!(true);
         });
         let request = TestRequest::delete()
             .uri(&format!("/api/v1/listings/{}", listing_id(&self.shop.did, id)))

@@ -123,6 +123,7 @@ fn unknown() -> MarketError {
 }
 
 /// What is too little.
+#[derive(Clone, Copy)]
 enum Left {
     /// In the account.
     Balance(Usd),

@@ -9,6 +9,7 @@ use aip_catalog::{FoundItem, Price, Query as CatalogQuery};
 use aip_market::money::Usd;
 use aip_market::offer::Offer;
 use aip_market::refusal::MarketRefusal;
+use aip_market::schema::Schema;
 use aip_protocol::fusion::Ranks;
 use aip_protocol::listing::ListingKind;
 use aip_protocol::market::Number;
@@ -374,7 +375,7 @@ fn breakdown(ranks: Ranks, k: u32) -> Value {
 
 /// The names under `required` of the input's schema.
 fn required(offer: &Offer) -> Vec<String> {
-    let schema = offer.input_schema.as_ref().map(|schema| schema.value());
+    let schema = offer.input_schema.as_ref().map(Schema::value);
     let names = schema.and_then(|schema| schema.get("required"));
     let names = names.and_then(Value::as_array).into_iter().flatten();
     names.filter_map(Value::as_str).map(str::to_owned).collect()

@@ -96,7 +96,7 @@ async fn local<T>(work: impl Future<Output = T>) -> T {
 
 #[actix_web::test]
 async fn a_provider_is_asked_by_message_and_its_answer_is_the_result() {
-    local(async {
+    local(Box::pin(async {
         let hub = hub_with_agent().await;
         let shop = hub.registered("shop").await;
         let calling = calling(&hub, &shop, PATIENCE);
@@ -114,13 +114,13 @@ async fn a_provider_is_asked_by_message_and_its_answer_is_the_result() {
         // Once more: nobody waits.
         assert_eq!(answered(&hub, &shop, &envelope, RESPONSE, &said).await, "ignored");
         assert_eq!(hub.hub.app.agent.questions().waiting_count(), 0);
-    })
+    }))
     .await;
 }
 
 #[actix_web::test]
 async fn only_the_agent_that_was_asked_answers_and_only_with_an_answer() {
-    local(async {
+    local(Box::pin(async {
         let hub = hub_with_agent().await;
         let (shop, thief) = (hub.registered("shop").await, hub.registered("thief").await);
         let calling = calling(&hub, &shop, PATIENCE);
@@ -140,7 +140,7 @@ async fn only_the_agent_that_was_asked_answers_and_only_with_an_answer() {
         let said = answer(json!({"id": ID, "ok": true, "result": "good"}));
         answered(&hub, &shop, &envelope, RESPONSE, &said).await;
         assert_eq!(calling.await.unwrap().unwrap(), json!("good"));
-    })
+    }))
     .await;
 }
 
@@ -192,7 +192,7 @@ fn what_is_no_result_is_an_error_of_its_kind() {
 
 #[actix_web::test]
 async fn an_answer_after_its_time_is_dropped_and_a_dropped_call_gives_its_place_back() {
-    local(async {
+    local(Box::pin(async {
         let hub = hub_with_agent().await;
         let shop = hub.registered("shop").await;
         let late = calling(&hub, &shop, SHORT);
@@ -207,13 +207,13 @@ async fn an_answer_after_its_time_is_dropped_and_a_dropped_call_gives_its_place_
         given_up.abort();
         assert!(given_up.await.unwrap_err().is_cancelled());
         assert_eq!(hub.hub.app.agent.questions().waiting_count(), 0);
-    })
+    }))
     .await;
 }
 
 #[actix_web::test]
 async fn a_provider_that_cannot_be_written_to_is_unreachable_at_once() {
-    local(async {
+    local(Box::pin(async {
         let hub = hub_with_agent().await;
         let nobody = hub.agent("nobody");
         let unknown = calling(&hub, &nobody, PATIENCE).await.unwrap();
@@ -225,7 +225,7 @@ async fn a_provider_that_cannot_be_written_to_is_unreachable_at_once() {
         let elsewhere = offer("did:aip:other.example:shop", Way::Relay);
         let refused = providers.call(&elsewhere, call(json!({}), PATIENCE)).await;
         assert!(matches!(refused, Err(ProviderError::Unreachable(why)) if why.contains("another hub")));
-    })
+    }))
     .await;
 }
 

@@ -15,6 +15,7 @@ use crate::throttle::Cost;
 
 /// What came of the check.
 #[derive(Debug, Serialize, ToSchema)]
+#[expect(clippy::struct_excessive_bools, reason = "AIMarket's answer has so many")]
 pub struct ReceiptCheck {
     /// Always true: it was checked.
     pub success: bool,

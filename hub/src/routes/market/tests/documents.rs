@@ -39,11 +39,11 @@ async fn what_is_sold_is_in_signed_documents() {
     shop.sells_with("euro@v1", Some("1"), |listing| listing["currency"] = json!("EUR"))
         .await;
     shop.sells_with("mute@v1", None, |listing| {
-        drop(listing.as_object_mut().unwrap().remove("invoke"))
+        drop(listing.as_object_mut().unwrap().remove("invoke"));
     })
     .await;
     shop.sells_with("twin", None, |listing| {
-        listing["attributes"]["capability_id"] = json!("a@v1")
+        listing["attributes"]["capability_id"] = json!("a@v1");
     })
     .await;
 
@@ -154,7 +154,7 @@ async fn what_has_expired_is_in_no_document() {
     let shop = Shop::open(|_| ()).await;
     let end = aip_protocol::clock::Clock::now(&*shop.hub.clock) + Duration::from_mins(10);
     shop.sells_with("a@v1", None, |listing| {
-        listing["expires_at"] = json!(end.to_string())
+        listing["expires_at"] = json!(end.to_string());
     })
     .await;
     assert_eq!(shop.hub.get(MANIFEST).await.json()["capabilities_count"], 1);
