@@ -47,6 +47,9 @@ pub const SCHEMA_BYTES_MAX: usize = 256 * 1024;
 /// Values in a schema with every `$ref` followed: what one check may come to.
 pub const SCHEMA_VALUES_MAX: u64 = 5_000;
 
+/// Patterns in a schema: compiled, each takes memory that its text does not show.
+pub const SCHEMA_PATTERNS_MAX: usize = 64;
+
 /// Levels of a schema with every `$ref` followed, the outermost as 1.
 pub const SCHEMA_LEVELS_MAX: usize = 32;
 

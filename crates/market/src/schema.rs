@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
-use crate::limits::{CHECK_WORK_MAX, FAULTS_MAX, SCHEMA_BYTES_MAX, TOLD_BYTES_MAX};
+use crate::limits::{CHECK_WORK_MAX, FAULTS_MAX, SCHEMA_BYTES_MAX, SCHEMA_PATTERNS_MAX, TOLD_BYTES_MAX};
 
 mod size;
 #[cfg(test)]
@@ -15,7 +15,8 @@ mod tests;
 /// Memory of one compiled pattern, in bytes.
 const PATTERN_BYTES_MAX: usize = 64 * 1024;
 
-/// A schema that can be checked within bounds. Cheap to clone; it is compiled when it is first used.
+/// A schema that can be checked within bounds. Cheap to clone; it is compiled when a value is first checked: compiled it may be a
+/// thousand times as large as its document, and most of what is listed is never called.
 ///
 /// Drafts 4 to 2020-12 without what leaves the document or does not end: a `$ref` is `#` and a JSON pointer, and does not come
 /// back to itself; `$dynamicRef`, `$recursiveRef`, anchors and ids of parts are not taken, nor patterns that look around.
@@ -26,6 +27,7 @@ struct Inner {
     value: Value,
     /// Values in it, with every `$ref` followed.
     values: u64,
+    usable: OnceLock<bool>,
     compiled: OnceLock<Option<Validator>>,
 }
 
@@ -78,11 +80,14 @@ impl Schema {
             return Err(SchemaError::Size);
         }
         let values = size::values(&value)?;
-        let compiled = OnceLock::new();
+        if size::patterns(&value) > SCHEMA_PATTERNS_MAX {
+            return Err(SchemaError::Size);
+        }
         Ok(Self(Arc::new(Inner {
             value,
             values,
-            compiled,
+            usable: OnceLock::new(),
+            compiled: OnceLock::new(),
         })))
     }
 
@@ -91,9 +96,9 @@ impl Schema {
         &self.0.value
     }
 
-    /// Whether it is a schema by its own draft; compiles it.
+    /// Whether it is a schema by its own draft. What was compiled to find that out is not kept.
     pub fn is_usable(&self) -> bool {
-        self.compiled().is_some()
+        *self.0.usable.get_or_init(|| self.compile().is_some())
     }
 
     /// What checking a value of so many bytes may come to.
@@ -122,18 +127,19 @@ impl Schema {
     }
 
     fn compiled(&self) -> Option<&Validator> {
-        let compile = || {
-            let patterns = PatternOptions::regex()
-                .size_limit(PATTERN_BYTES_MAX)
-                .dfa_size_limit(PATTERN_BYTES_MAX);
-            jsonschema::options()
-                .with_pattern_options(patterns)
-                .with_retriever(Nowhere)
-                .should_validate_formats(false)
-                .build(&self.0.value)
-                .ok()
-        };
-        self.0.compiled.get_or_init(compile).as_ref()
+        self.0.compiled.get_or_init(|| self.compile()).as_ref()
+    }
+
+    fn compile(&self) -> Option<Validator> {
+        let patterns = PatternOptions::regex()
+            .size_limit(PATTERN_BYTES_MAX)
+            .dfa_size_limit(PATTERN_BYTES_MAX);
+        jsonschema::options()
+            .with_pattern_options(patterns)
+            .with_retriever(Nowhere)
+            .should_validate_formats(false)
+            .build(&self.0.value)
+            .ok()
     }
 }
 

@@ -23,6 +23,25 @@ pub(super) fn values(schema: &Value) -> Result<u64, SchemaError> {
     Ok(measure.value(schema, 1)?.values)
 }
 
+/// Patterns in a schema, each of which takes memory of its own when it is compiled. Of a schema whose levels were counted.
+pub(super) fn patterns(schema: &Value) -> usize {
+    match schema {
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, member)| {
+                let own = match (name.as_str(), member) {
+                    ("pattern", Value::String(_)) => 1,
+                    ("patternProperties", Value::Object(named)) => named.len(),
+                    _ => 0,
+                };
+                own + patterns(member)
+            })
+            .sum(),
+        Value::Array(items) => items.iter().map(patterns).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
+}
+
 /// How large a part of a schema is.
 #[derive(Clone, Copy)]
 struct Size {

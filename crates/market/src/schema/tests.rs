@@ -190,3 +190,32 @@ fn a_schema_is_its_document() {
     assert_ne!(one, schema(json!({ "type": "array" })));
     assert!(schema(json!(true)).is_usable());
 }
+
+/// A shelf of a hundred thousand schemas holds their documents, and not what they are compiled to.
+#[test]
+fn what_is_only_looked_at_is_not_kept_compiled() {
+    let schema = schema(json!({ "type": "object" }));
+    assert!(schema.is_usable());
+    assert!(schema.0.compiled.get().is_none());
+    assert_eq!(check(&schema, &json!({})), Checked::Fits);
+    assert!(schema.0.compiled.get().is_some());
+}
+
+#[test]
+fn so_many_patterns_are_compiled_and_no_more() {
+    let of = |count: usize| {
+        let patterns = (0..count).map(|number| json!({ "pattern": format!("\\w{number}") }));
+        Schema::new(json!({ "anyOf": patterns.collect::<Vec<Value>>() }))
+    };
+    assert!(of(crate::limits::SCHEMA_PATTERNS_MAX).is_ok());
+    assert_eq!(of(crate::limits::SCHEMA_PATTERNS_MAX + 1), Err(SchemaError::Size));
+    let named: serde_json::Map<String, Value> = (0..65)
+        .map(|number| (format!("^a{number}$"), json!(true)))
+        .collect();
+    assert_eq!(
+        Schema::new(json!({ "patternProperties": named })),
+        Err(SchemaError::Size)
+    );
+    // A property of this name is no pattern.
+    assert!(Schema::new(json!({ "properties": { "pattern": { "type": "string" } } })).is_ok());
+}
