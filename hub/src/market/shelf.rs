@@ -183,7 +183,8 @@ impl Shelf {
         held.is_sold(shelved, now).then(|| shelved.offer.clone())
     }
 
-    /// What is sold now and can be invoked, in the order of the ids; beyond the limit what was listed last is left out.
+    /// What is sold now and can be invoked, in the order in which it was listed; beyond the limit what was listed last is left
+    /// out, so that nobody is crowded out by who comes later.
     pub fn sold(&self, limit: usize) -> Sold {
         let (held, now) = (self.read(), self.clock.now());
         let mut sold = Sold {
@@ -204,7 +205,6 @@ impl Shelf {
                 sold.offers.push(shelved.offer.clone());
             }
         }
-        sold.offers.sort_by_cached_key(|offer| ids(offer));
         sold
     }
 
