@@ -17,4 +17,5 @@ pub mod store;
 #[cfg(feature = "testsuite")]
 pub mod testsuite;
 
+mod crowd;
 mod text;

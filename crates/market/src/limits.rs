@@ -41,6 +41,9 @@ pub const SECRET_CHARS_MAX: usize = 128;
 /// Invocations that are under way at once in one process.
 pub const UNDER_WAY_MAX: usize = 1_000;
 
+/// Of them, those of one provider: one that does not answer, called for nothing, must not take the places of all.
+pub const UNDER_WAY_PER_AGENT_MAX: usize = UNDER_WAY_MAX / 4;
+
 /// The largest schema, as JSON, in bytes.
 pub const SCHEMA_BYTES_MAX: usize = 256 * 1024;
 

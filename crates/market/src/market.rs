@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use crate::credential::{API_KEY_PREFIX, CHANNEL_SECRET_PREFIX, Secret};
+use crate::crowd::Crowd;
 use crate::limits::{ANSWERS_KEPT, PAGE_MAX, UNDER_WAY_MAX};
 use crate::money::Usd;
 use crate::offer::Offers;
@@ -65,6 +66,8 @@ pub struct Market {
     pub(crate) tasks: TaskTracker,
     /// One permit for each invocation that is under way.
     pub(crate) slots: Arc<Semaphore>,
+    /// Whose they are.
+    pub(crate) crowd: Crowd,
     rng: Mutex<Box<dyn CryptoRng + Send>>,
 }
 
@@ -95,6 +98,7 @@ impl Market {
             seams,
             tasks: TaskTracker::new(),
             slots: Arc::new(Semaphore::new(UNDER_WAY_MAX)),
+            crowd: Crowd::default(),
             rng: Mutex::new(rng),
         })
     }

@@ -64,11 +64,16 @@ impl Market {
             )
             .retry_after(1)
         };
+        let crowded = || {
+            let detail = "Too many calls of this provider are under way. Try again.";
+            MarketRefusal::new(MarketCode::Unavailable, detail).retry_after(1)
+        };
+        let place = self.crowd.take_place(&plan.offer.agent).ok_or_else(crowded)?;
         let slot = Arc::clone(&self.slots).try_acquire_owned().map_err(busy)?;
         let market = Arc::clone(self);
         let work = self.tasks.spawn(async move {
             let made = market.carry_out(plan).await;
-            drop(slot);
+            drop((place, slot));
             made
         });
         // It does not panic (see `work`), and nobody aborts it: then the process is ending, and its hold goes back later.

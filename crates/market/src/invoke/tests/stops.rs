@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use aip_protocol::name::Did;
 use serde_json::json;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::desk::{Desk, Does, answer, ask, by_key, call, config, once, usd};
-use crate::limits::UNDER_WAY_MAX;
+use crate::limits::{UNDER_WAY_MAX, UNDER_WAY_PER_AGENT_MAX};
 use crate::market::MarketConfig;
 use crate::money::Usd;
 
@@ -198,16 +199,26 @@ async fn so_many_are_under_way_and_no_more() {
     let desk = Arc::new(Desk::new());
     let gate = Arc::new(Semaphore::new(0));
     desk.does(Does::Wait(Arc::clone(&gate)));
-    desk.sell(|offer| offer.price = Usd::ZERO);
-    let callers: Vec<_> = (0..UNDER_WAY_MAX)
-        .map(|_| {
+    let mut callers = Vec::new();
+    // One provider that does not answer takes its own places only.
+    for seller in 0..UNDER_WAY_MAX / UNDER_WAY_PER_AGENT_MAX {
+        desk.sell(|offer| {
+            offer.price = Usd::ZERO;
+            offer.agent = Did::parse(&format!("did:aip:hub.example:seller{seller}")).unwrap();
+        });
+        for _ in 0..UNDER_WAY_PER_AGENT_MAX {
             let desk = Arc::clone(&desk);
-            tokio::spawn(async move { desk.invoke(super::desk::nothing(), ask(json!({}))).await.0 })
-        })
-        .collect();
-    while desk.calls() < UNDER_WAY_MAX {
-        tokio::task::yield_now().await;
+            callers.push(tokio::spawn(async move {
+                desk.invoke(super::desk::nothing(), ask(json!({}))).await.0
+            }));
+        }
+        while desk.calls() < callers.len() {
+            tokio::task::yield_now().await;
+        }
+        let (status, body) = desk.invoke(super::desk::nothing(), ask(json!({}))).await;
+        assert_eq!((status, &body["error"]), (503, &json!("unavailable")));
     }
+    desk.sell(|offer| offer.price = Usd::ZERO);
     let report = desk
         .market
         .invoke(call(super::desk::nothing(), &ask(json!({}))))
