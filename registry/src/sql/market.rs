@@ -26,7 +26,7 @@ use sqlx::any::AnyRow;
 use uuid::Uuid;
 
 use super::SqlStore;
-use super::rows::{Bind, to_i64};
+use super::rows::{Bind, can_be_there, to_i64};
 use crate::error;
 use held::Held;
 
@@ -58,6 +58,9 @@ impl SqlStore {
         values: &[Bind<'_>],
         read: impl Fn(&AnyRow) -> Result<T, error::StoreError>,
     ) -> Answer<Vec<T>> {
+        if !can_be_there(values) {
+            return Ok(Vec::new());
+        }
         let found = self.readers.rows(statement, values).await?;
         let all = found.iter().map(read).collect::<Result<_, _>>();
         Ok(all?)

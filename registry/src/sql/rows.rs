@@ -20,6 +20,14 @@ pub(super) enum Bind<'a> {
     OptionalNumber(Option<i64>),
 }
 
+/// Whether there can be a row with these values: a text with NUL is never kept, and PostgreSQL fails where it is asked for one.
+pub(super) fn can_be_there(values: &[Bind<'_>]) -> bool {
+    !values.iter().any(|value| match value {
+        Bind::Text(text) | Bind::OptionalText(Some(text)) => text.contains('\0'),
+        Bind::Number(_) | Bind::OptionalText(None) | Bind::OptionalNumber(_) => false,
+    })
+}
+
 /// A statement with its values.
 pub(super) fn query<'q>(statement: &'static str, values: &[Bind<'_>]) -> Query<'q, Any, AnyArguments> {
     let query = sqlx::query(statement);

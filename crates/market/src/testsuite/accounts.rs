@@ -153,6 +153,12 @@ pub async fn keys_are_bounded_and_revoked<S: Store>(store: Arc<S>) {
     assert_eq!(labels, expected);
 
     assert!(!store.revoke_key(&account_id("b"), &key_id("k03")).await.unwrap());
+    assert!(
+        !store
+            .revoke_key(&account_id("a"), &key_id("k03\0"))
+            .await
+            .unwrap()
+    );
     assert!(store.revoke_key(&account_id("a"), &key_id("k03")).await.unwrap());
     assert!(!store.revoke_key(&account_id("a"), &key_id("k03")).await.unwrap());
     assert_eq!(store.key(&digest("k03")).await.unwrap(), None);

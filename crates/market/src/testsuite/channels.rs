@@ -18,7 +18,13 @@ async fn now<S: Store>(store: &S, name: &str) -> Channel {
 /// It leaves the balance, counts against the budgets, and comes back.
 pub async fn a_channel_is_funded_and_what_is_left_comes_back<S: Store>(store: Arc<S>) {
     open_account(&*store, "a", "3").await;
-    assert_eq!(store.channel(&channel_id("c")).await.unwrap(), None);
+    for other in ["c", "c\0"] {
+        assert_eq!(
+            store.channel(&channel_id(other)).await.unwrap(),
+            None,
+            "{other:?}"
+        );
+    }
     let there = Channel {
         id: channel_id("c"),
         secret_hash: digest("c"),

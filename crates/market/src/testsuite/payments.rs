@@ -327,5 +327,8 @@ pub async fn receipts_are_kept<S: Store>(store: Arc<S>) {
     };
     store.finish(call_id(1), finish, at(2)).await.unwrap();
     assert_eq!(store.receipt("rcpt_1").await.unwrap(), Some(kept.receipt));
-    assert_eq!(store.receipt("RCPT_1").await.unwrap(), None);
+    // A stranger asks for whatever text there is.
+    for other in ["RCPT_1", "", "rcpt_1\0", "\0"] {
+        assert_eq!(store.receipt(other).await.unwrap(), None, "{other:?}");
+    }
 }

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::{rows, statements};
 use crate::error::StoreError;
 use crate::sql::dialect::Dialect;
-use crate::sql::rows::{Bind, broken, count, number, query, to_i64};
+use crate::sql::rows::{Bind, broken, can_be_there, count, number, query, to_i64};
 use crate::sql::writer::{Log, Write};
 
 /// A step of the market, as a change.
@@ -57,6 +57,9 @@ impl<'c> HeldRows<'c> {
         values: &[Bind<'_>],
         read: impl Fn(&AnyRow) -> Result<T, StoreError>,
     ) -> sqlx::Result<Vec<T>> {
+        if !can_be_there(values) {
+            return Ok(Vec::new());
+        }
         let found = query(statement, values).fetch_all(&mut *self.conn).await?;
         found.iter().map(read).collect::<Result<_, _>>().map_err(broken)
     }
