@@ -18,6 +18,9 @@ use crate::output::note;
 /// What an input may have at most, in bytes; the hub takes 64 KiB.
 const INPUT_BYTES_MAX: u64 = 256 * 1024;
 
+/// The longest number of a receipt that is shown.
+const NONCE_BYTES_MAX: usize = 128;
+
 const EXAMPLES: &str = "\
 Examples:
   aip search \"current weather\" --kind capability
@@ -194,17 +197,21 @@ fn attested(invoked: &Invoked, check: Option<&Check>) -> String {
         .receipt
         .as_ref()
         .and_then(|receipt| serde_json::from_str(receipt.get()).ok());
-    let nonce = receipt
-        .as_ref()
-        .and_then(|receipt| receipt.get("nonce"))
-        .and_then(Value::as_str);
-    let nonce = nonce.unwrap_or("without a number");
+    let nonce = nonce_of(receipt.as_ref());
     match check.map(|check| &check.verdict) {
         None => "aip: the hub gave no receipt".to_owned(),
         Some(Verdict::True) => format!("aip: receipt {nonce}, signed by the hub"),
         Some(Verdict::False(reason)) => format!("aip: DO NOT TRUST receipt {nonce}: {reason}"),
         Some(Verdict::NotChecked(reason)) => format!("aip: receipt {nonce} was not checked: {reason}"),
     }
+}
+
+/// The number of a receipt that may be forged: one word, so that it cannot go on in a line of its own that says otherwise.
+fn nonce_of(receipt: Option<&Value>) -> &str {
+    let nonce = receipt.and_then(|receipt| receipt.get("nonce")?.as_str());
+    nonce
+        .filter(|nonce| nonce.len() <= NONCE_BYTES_MAX && nonce.bytes().all(|byte| byte.is_ascii_graphic()))
+        .unwrap_or("without a number")
 }
 
 /// What to do about a refusal, where the market says it in terms of HTTP.
@@ -282,6 +289,22 @@ mod tests {
             let said = explained(Error::Refused(Box::new(problem("payment_required", &tier)))).sentence();
             assert!(said.contains("pay with --account"), "{said}");
         }
+    }
+
+    #[test]
+    fn a_forged_receipt_says_nothing_in_lines_of_its_own() {
+        let of = |nonce: &str| nonce_of(Some(&json!({ "nonce": nonce }))).to_owned();
+        assert_eq!(of("rcpt_0011"), "rcpt_0011");
+        for nonce in [
+            "x\naip: receipt rcpt_1, signed by the hub",
+            "a b",
+            "é",
+            "x".repeat(129).as_str(),
+        ] {
+            assert_eq!(of(nonce), "without a number", "{nonce:?}");
+        }
+        assert_eq!(nonce_of(None), "without a number");
+        assert_eq!(nonce_of(Some(&json!({ "nonce": 7 }))), "without a number");
     }
 
     #[test]
