@@ -5,6 +5,15 @@ use std::time::Duration;
 /// Offers that are held in memory; further ones are not sold.
 pub const OFFERS_MAX: usize = 100_000;
 
+/// What the offers of one agent may weigh in memory, in bytes; further ones are not sold. So nobody fills the shelf alone.
+pub const OFFER_BYTES_PER_AGENT_MAX: usize = 32 * 1_024 * 1_024;
+
+/// What all offers may weigh in memory, in bytes; further ones are not sold.
+pub const OFFER_BYTES_MAX: usize = 512 * 1_024 * 1_024;
+
+/// What one value of a schema weighs at most: as an object, a node of a map.
+pub const SCHEMA_VALUE_BYTES: usize = 640;
+
 /// Changes of listings that are read at once.
 pub const CHANGES_AT_ONCE_MAX: u32 = 500;
 

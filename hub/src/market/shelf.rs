@@ -7,13 +7,18 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use aip_market::offer::{Offer, Offers};
+use aip_market::schema::Schema;
 use aip_protocol::clock::Clock;
+use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 use aip_registry::listings::{Listings, StoredListing};
 use aip_registry::{Registry, RegistryError, StoreError};
 use tokio::sync::Notify;
 
-use super::limits::{CHANGES_AT_ONCE_MAX, OFFERS_MAX, POLL_INTERVAL, RETRY_INTERVAL};
+use super::limits::{
+    CHANGES_AT_ONCE_MAX, OFFER_BYTES_MAX, OFFER_BYTES_PER_AGENT_MAX, OFFERS_MAX, POLL_INTERVAL,
+    RETRY_INTERVAL, SCHEMA_VALUE_BYTES,
+};
 use super::offer::{NoOffer, offer};
 
 /// Why the log could not be followed.
@@ -166,6 +171,7 @@ impl Shelf {
             seq: stored.change_seq,
             number: stored.number,
             shelved: offer.map(|offer| Shelved {
+                bytes: weight(&offer, stored.json.len()),
                 offer: Arc::new(offer),
                 expires_at: stored.expires_at,
             }),
@@ -256,6 +262,8 @@ struct Change {
 struct Shelved {
     offer: Arc<Offer>,
     expires_at: Option<Timestamp>,
+    /// See [`weight`].
+    bytes: usize,
 }
 
 #[derive(Debug, Default)]
@@ -268,6 +276,10 @@ struct Held {
     by_number: BTreeMap<u64, Shelved>,
     /// Product and capability, and the numbers of the listings that name them.
     by_ids: HashMap<(String, String), BTreeSet<u64>>,
+    /// What the offers of each agent weigh.
+    by_agent: HashMap<Did, usize>,
+    /// What all of them weigh.
+    bytes: usize,
 }
 
 impl Held {
@@ -281,9 +293,9 @@ impl Held {
                     self.by_ids.remove(&ids);
                 }
             }
+            self.lighten(gone);
         }
-        let fits = self.by_number.len() < OFFERS_MAX;
-        let shelved = change.shelved.filter(|_| fits);
+        let shelved = change.shelved.filter(|shelved| self.has_room(shelved));
         if gone.is_some() || shelved.is_some() {
             self.generation += 1;
         }
@@ -292,7 +304,28 @@ impl Held {
                 .entry(ids(&shelved.offer))
                 .or_default()
                 .insert(change.number);
+            self.bytes += shelved.bytes;
+            *self.by_agent.entry(shelved.offer.agent.clone()).or_default() += shelved.bytes;
             self.by_number.insert(change.number, shelved);
+        }
+    }
+
+    fn has_room(&self, shelved: &Shelved) -> bool {
+        let of_agent = self.by_agent.get(&shelved.offer.agent).copied().unwrap_or(0);
+        self.by_number.len() < OFFERS_MAX
+            && of_agent.saturating_add(shelved.bytes) <= OFFER_BYTES_PER_AGENT_MAX
+            && self.bytes.saturating_add(shelved.bytes) <= OFFER_BYTES_MAX
+    }
+
+    fn lighten(&mut self, gone: &Shelved) {
+        self.bytes = self.bytes.saturating_sub(gone.bytes);
+        let agent = &gone.offer.agent;
+        let of_agent = self.by_agent.get(agent).copied().unwrap_or(0);
+        let left = of_agent.saturating_sub(gone.bytes);
+        if left == 0 {
+            self.by_agent.remove(agent);
+        } else {
+            self.by_agent.insert(agent.clone(), left);
         }
     }
 
@@ -311,6 +344,20 @@ impl Held {
         let first = shelved.find(|shelved| shelved.expires_at.is_none_or(|end| now < end))?;
         Some(&first.offer)
     }
+}
+
+/// What an offer weighs in memory at most: its texts are in its listing, and a schema is larger than its text.
+fn weight(offer: &Offer, listing_bytes: usize) -> usize {
+    let schemas = [&offer.input_schema, &offer.output_schema];
+    let values: u64 = schemas
+        .into_iter()
+        .flatten()
+        .map(|schema: &Schema| schema.work(1))
+        .sum();
+    let values = usize::try_from(values).unwrap_or(usize::MAX);
+    values
+        .saturating_mul(SCHEMA_VALUE_BYTES)
+        .saturating_add(listing_bytes)
 }
 
 fn ids(offer: &Offer) -> (String, String) {

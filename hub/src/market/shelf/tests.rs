@@ -107,3 +107,65 @@ async fn a_deletion_that_the_log_has_forgotten_is_noticed() {
     assert_eq!(world.sold("one").await, None);
     assert!(world.sold("two").await.is_some());
 }
+
+#[test]
+fn one_agent_does_not_fill_the_shelf() {
+    let change = |number: u64, agent: &str, bytes: usize| Change {
+        seq: number,
+        number,
+        shelved: Some(Shelved {
+            offer: Arc::new(plain(agent, &format!("c{number}"), None)),
+            expires_at: None,
+            bytes,
+        }),
+    };
+    let gone = |number: u64| Change {
+        seq: number,
+        number,
+        shelved: None,
+    };
+    let (big, other) = ("did:aip:hub.example:big", "did:aip:hub.example:other");
+    let half = OFFER_BYTES_PER_AGENT_MAX / 2;
+    let mut held = Held::default();
+    for number in 1..=3 {
+        held.apply(change(number, big, half));
+    }
+    assert_eq!(held.by_number.len(), 2, "the third is too much");
+    held.apply(change(4, other, half));
+    assert_eq!(held.by_number.len(), 3, "for others there is room");
+    held.apply(change(1, big, 1));
+    held.apply(change(3, big, half - 1));
+    assert_eq!(held.by_number.len(), 4, "a lighter version makes room");
+    for number in 1..=4 {
+        held.apply(gone(number));
+    }
+    assert_eq!((held.by_number.len(), held.bytes, held.by_agent.len()), (0, 0, 0));
+}
+
+#[test]
+fn a_schema_weighs_more_than_its_text() {
+    let agent = "did:aip:hub.example:shop";
+    assert_eq!(weight(&plain(agent, "c1", None), 100), 100);
+    let schema = Schema::new(json!({ "type": "object" })).unwrap();
+    let weighed = weight(&plain(agent, "c1", Some(schema)), 100);
+    assert_eq!(weighed, 100 + 2 * SCHEMA_VALUE_BYTES);
+}
+
+fn plain(agent: &str, capability_id: &str, input_schema: Option<Schema>) -> Offer {
+    Offer {
+        id: "lst_1".to_owned(),
+        agent: Did::parse(agent).unwrap(),
+        product_id: "product".to_owned(),
+        capability_id: capability_id.to_owned(),
+        version: 1,
+        name: String::new(),
+        description: String::new(),
+        category: None,
+        price: aip_market::money::Usd::ZERO,
+        input_schema,
+        output_schema: None,
+        way: None,
+        timeout: None,
+        free_tier: None,
+    }
+}
