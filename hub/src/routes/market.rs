@@ -149,12 +149,17 @@ fn label(body: &Members) -> Result<String, MarketError> {
         None | Some(Value::Null) => return Ok(String::new()),
         Some(label) => label.as_str(),
     };
-    let fits = |label: &&str| label.len() <= LABEL_BYTES_MAX && !label.chars().any(char::is_control);
+    let fits = |label: &&str| label.len() <= LABEL_BYTES_MAX && !label.chars().any(misleads);
     let should = "is text of at most 200 bytes without control characters";
     label
         .filter(fits)
         .map(str::to_owned)
         .ok_or_else(|| unlike("label", should))
+}
+
+/// What drives a terminal, ends a line there or turns its direction: the operator's list shows the labels of strangers.
+fn misleads(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The agent whose token the request shows, if it shows one.

@@ -52,8 +52,10 @@ async fn an_agent_opens_one_account_by_its_token() {
             "amount_invalid",
         );
     }
-    let long = json!({ "label": "x".repeat(201) });
-    refused(&shop.posts(ACCOUNTS, &owner, &long).await, 422, "request_invalid");
+    for label in ["x".repeat(201), "a\u{1b}[2J".to_owned(), "a\u{202e}b".to_owned()] {
+        let body = json!({ "label": label });
+        refused(&shop.posts(ACCOUNTS, &owner, &body).await, 422, "request_invalid");
+    }
 
     let made = shop
         .posts(ACCOUNTS, &owner, &json!({ "label": "mine", "budget_usd": 2 }))
