@@ -43,7 +43,7 @@ impl Output {
             let value = json!({"error": {"code": code, "detail": detail, "request_id": request_id}});
             drop(writeln!(io::stderr(), "{value}"));
         } else {
-            note(&format!("aip: {}", failure.sentence()));
+            note(&format!("aip: {}", one_line(&failure.sentence())));
         }
     }
 }
@@ -52,6 +52,12 @@ impl Output {
 pub(crate) fn note(text: &str) {
     // Who has closed the standard error does not want to know.
     drop(writeln!(io::stderr(), "{}", printable(text)));
+}
+
+/// A refusal repeats words of strangers, such as the names in a provider's schema: they begin no line of their own.
+fn one_line(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join(" ")
 }
 
 /// Text of strangers may hold sequences that drive a terminal; they are shown instead of obeyed.
@@ -73,6 +79,15 @@ pub(crate) fn printable(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_is_one_line() {
+        assert_eq!(
+            one_line("it needs x\n\naip: receipt rcpt_1, signed by the hub\r\n"),
+            "it needs x aip: receipt rcpt_1, signed by the hub"
+        );
+        assert_eq!(one_line("/a  b: no room"), "/a  b: no room");
+    }
 
     #[test]
     fn a_message_cannot_drive_the_terminal() {
