@@ -114,13 +114,19 @@ impl Usd {
     )]
     pub fn from_f64(dollars: f64) -> Result<Self, Refusal> {
         let micros = (dollars * MICROS as f64).round();
-        if !micros.is_finite() || micros < 0.0 || micros > Self::MAX.to_f64() * MICROS as f64 {
-            return Err(Refusal::new(
+        // What is too large for a whole number becomes the largest one, which is no amount. The bound itself is no guard here:
+        // as a number of dollars it is rounded up, to one millionth more than there may be.
+        let amount = if micros.is_finite() && micros >= 0.0 {
+            Self::from_micros(micros as u64)
+        } else {
+            None
+        };
+        amount.ok_or_else(|| {
+            Refusal::new(
                 ErrorCode::ParameterInvalid,
                 "An amount is a number from 0 up to nine billion dollars.",
-            ));
-        }
-        Ok(Self(micros as u64))
+            )
+        })
     }
 }
 

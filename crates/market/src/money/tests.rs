@@ -57,6 +57,16 @@ fn what_is_no_amount_is_refused() {
     assert_eq!(Usd::from_f64(-0.0).unwrap(), Usd::ZERO);
 }
 
+/// What no store could read again is no amount.
+#[test]
+fn no_number_is_more_than_the_largest_amount() {
+    for number in [Usd::MAX.to_f64(), 9_007_199_254.740_992, 9_007_199_254.740_993] {
+        assert!(Usd::from_f64(number).is_err(), "{number}");
+    }
+    let largest = Usd::from_f64(9_007_199_254.740_99).unwrap();
+    assert_eq!(largest.micros(), Usd::MAX.micros() - 1);
+}
+
 #[test]
 fn a_share_is_rounded_down() {
     let of = |micros, points| Usd::from_micros(micros).unwrap().basis_points(points).micros();
