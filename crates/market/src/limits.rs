@@ -5,6 +5,10 @@ use std::time::Duration;
 /// Rows that one page holds at most.
 pub const PAGE_MAX: u32 = 500;
 
+/// Calls that are given up, or channels that end, in one step of a sweep: it takes about six statements for each, all changes
+/// of the market wait for it meanwhile, and a database on another machine gives a step a few seconds.
+pub const SWEEP_ROWS: u32 = 50;
+
 /// Keys of one account.
 pub const KEYS_PER_ACCOUNT_MAX: u32 = 20;
 

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::credential::{API_KEY_PREFIX, CHANNEL_SECRET_PREFIX, Secret};
 use crate::crowd::Crowd;
-use crate::limits::{ANSWERS_KEPT, PAGE_MAX, UNDER_WAY_MAX};
+use crate::limits::{ANSWERS_KEPT, PAGE_MAX, SWEEP_ROWS, UNDER_WAY_MAX};
 use crate::money::Usd;
 use crate::offer::Offers;
 use crate::provider::Providers;
@@ -201,9 +201,9 @@ impl Market {
             ..Swept::default()
         };
         loop {
-            let ended = store.expire_channels(clock.now(), PAGE_MAX).await?.len() as u64;
+            let ended = store.expire_channels(clock.now(), SWEEP_ROWS).await?.len() as u64;
             swept.expired += ended;
-            if ended < u64::from(PAGE_MAX) {
+            if ended < u64::from(SWEEP_ROWS) {
                 break;
             }
         }
@@ -227,9 +227,9 @@ impl Market {
         let Seams { store, clock, .. } = &self.seams;
         let mut count = 0;
         loop {
-            let ended = store.abandon(holder, PAGE_MAX, clock.now()).await?.len() as u64;
+            let ended = store.abandon(holder, SWEEP_ROWS, clock.now()).await?.len() as u64;
             count += ended;
-            if ended < u64::from(PAGE_MAX) {
+            if ended < u64::from(SWEEP_ROWS) {
                 return Ok(count);
             }
         }

@@ -42,9 +42,6 @@ pub const DOCUMENT_MAX_AGE_SECS: u64 = 60;
 /// Time between two sweeps: calls that were lost, channels whose time is over, answers that are old.
 pub const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Rows that one step of a sweep works on.
-pub const SWEEP_ROWS: u32 = 500;
-
 /// Capabilities that have a line of their own in the metrics; the others share one.
 pub const METRIC_CAPABILITIES_MAX: usize = 100;
 

@@ -25,6 +25,8 @@ pub(super) struct Faulty {
     pub(super) finish_fails: AtomicU32,
     /// Ends that are done, and whose answer is lost.
     pub(super) finish_lost: AtomicU32,
+    /// The most rows that a step of a sweep was to work on.
+    pub(super) sweep_rows: AtomicU32,
 }
 
 fn due(count: &AtomicU32) -> bool {
@@ -70,6 +72,7 @@ impl Invocations for Faulty {
         limit: u32,
         now: Timestamp,
     ) -> Result<Vec<Uuid>, StoreError> {
+        self.sweep_rows.fetch_max(limit, Ordering::SeqCst);
         self.store.abandon(holder, limit, now).await
     }
 
@@ -177,6 +180,7 @@ impl Channels for Faulty {
     }
 
     async fn expire_channels(&self, now: Timestamp, limit: u32) -> Result<Vec<Channel>, StoreError> {
+        self.sweep_rows.fetch_max(limit, Ordering::SeqCst);
         self.store.expire_channels(now, limit).await
     }
 }

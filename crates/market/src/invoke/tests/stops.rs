@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::desk::{Desk, Does, answer, ask, by_key, call, config, once, usd};
-use crate::limits::{UNDER_WAY_MAX, UNDER_WAY_PER_AGENT_MAX};
+use crate::limits::{SWEEP_ROWS, UNDER_WAY_MAX, UNDER_WAY_PER_AGENT_MAX};
 use crate::market::MarketConfig;
 use crate::money::Usd;
 
@@ -129,6 +129,20 @@ async fn another_process_gives_it_up_when_its_time_is_over() {
         (desk.totals().await.held, desk.balance(&key).await),
         (Usd::ZERO, usd("1"))
     );
+}
+
+/// Everybody who moves money waits for a step, and a step that takes too long is undone.
+#[tokio::test]
+async fn a_sweep_goes_in_small_steps_to_its_end() {
+    let desk = Desk::new();
+    let count = u64::from(SWEEP_ROWS) * 2 + 1;
+    for _ in 0..count {
+        desk.channel("0.01").await;
+    }
+    desk.clock.advance(Duration::from_hours(25));
+    assert_eq!(desk.market.sweep().await.unwrap().expired, count);
+    assert_eq!(desk.totals().await.channels, Usd::ZERO);
+    assert_eq!(desk.store.sweep_rows.load(Ordering::SeqCst), 50);
 }
 
 /// It was given up while its provider worked: the caller has the result, and has not paid.
