@@ -4,6 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aip_protocol::time::Timestamp;
 use futures_util::FutureExt as _;
 use uuid::Uuid;
 
@@ -85,11 +86,14 @@ impl Market {
 
     async fn carry_out(&self, plan: Plan) -> Result<Invoked, MarketError> {
         let timeout = plan.offer.timeout.unwrap_or(self.config.provider_timeout);
-        match self.begin(plan.begin(self, timeout)).await? {
+        let begin = plan.begin(self, timeout);
+        let deadline = begin.deadline;
+        match self.begin(begin).await? {
             Begun::Started => {}
             Begun::Unpayable(why) => return Err(self.unpayable(&plan, why).into()),
             repeated => return repetition(repeated),
         }
+        let timeout = timeout.min(self.left_for_work(deadline));
         // From here on every way out ends what was begun, also a panic of a provider's client.
         let work = AssertUnwindSafe(self.work(&plan, timeout)).catch_unwind().await;
         let done = work.unwrap_or_else(|_panic| {
@@ -100,6 +104,13 @@ impl Market {
             Ok(done) => self.settle(&plan, done).await,
             Err(failure) => self.release(&plan, &failure).await,
         })
+    }
+
+    /// What the provider may have, so that it ends before anybody gives the call up, also where beginning took long. Its work
+    /// would be for nothing otherwise.
+    fn left_for_work(&self, deadline: Timestamp) -> Duration {
+        let left = deadline.millis_since(self.seams.clock.now());
+        Duration::from_millis(u64::try_from(left).unwrap_or(0)).saturating_sub(INVOKE_MARGIN / 2)
     }
 
     /// Begins, and again where the answer of the store was lost: the same id holds once.
@@ -116,6 +127,9 @@ impl Market {
 
     /// Calls the provider, and looks at what it answers.
     async fn work(&self, plan: &Plan, timeout: Duration) -> Result<Done, Failure> {
+        if timeout.is_zero() {
+            return Err(Failure::Broken);
+        }
         let Seams { providers, clock, .. } = &self.seams;
         let call = ProviderCall {
             id: plan.id,

@@ -1,7 +1,10 @@
 //! The store in memory, with an end or a beginning that fails when it is told to.
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use aip_protocol::clock::ManualClock;
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 use async_trait::async_trait;
@@ -21,6 +24,8 @@ pub(super) struct Faulty {
     store: MemoryMarket,
     /// Beginnings that are done, and whose answer is lost.
     pub(super) begin_lost: AtomicU32,
+    /// How long a beginning takes, on this clock.
+    pub(super) begin_takes: Mutex<Option<(Arc<ManualClock>, Duration)>>,
     /// Ends that are not done.
     pub(super) finish_fails: AtomicU32,
     /// Ends that are done, and whose answer is lost.
@@ -47,6 +52,9 @@ impl Invocations for Faulty {
 
     async fn begin(&self, begin: Begin, now: Timestamp) -> Result<Begun, StoreError> {
         let begun = self.store.begin(begin, now).await;
+        if let Some((clock, takes)) = &*self.begin_takes.lock().unwrap() {
+            clock.advance(*takes);
+        }
         if due(&self.begin_lost) {
             Err(locked())
         } else {

@@ -131,6 +131,27 @@ async fn another_process_gives_it_up_when_its_time_is_over() {
     );
 }
 
+/// Others give a call up at its deadline, which was set before: what beginning took, the provider does not have.
+#[tokio::test(start_paused = true)]
+async fn what_took_long_to_begin_ends_before_it_is_given_up() {
+    let desk = Desk::new();
+    let key = desk.account("1", None).await;
+    desk.does(Does::Hang);
+    for (takes, works, calls) in [(10, 60, 1), (35, 40, 2), (80, 0, 2)] {
+        *desk.store.begin_takes.lock().unwrap() = Some((Arc::clone(&desk.clock), Duration::from_secs(takes)));
+        let start = tokio::time::Instant::now();
+        let (status, _) = desk.invoke(by_key(&key), ask(json!({}))).await;
+        assert_eq!(
+            (status, start.elapsed().as_secs(), desk.calls()),
+            (502, works, calls)
+        );
+        assert_eq!(
+            (desk.balance(&key).await, desk.totals().await.held),
+            (usd("1"), Usd::ZERO)
+        );
+    }
+}
+
 /// Everybody who moves money waits for a step, and a step that takes too long is undone.
 #[tokio::test]
 async fn a_sweep_goes_in_small_steps_to_its_end() {
