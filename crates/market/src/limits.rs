@@ -15,6 +15,9 @@ pub const KEYS_PER_ACCOUNT_MAX: u32 = 20;
 /// Channels that are open at once.
 pub const OPEN_CHANNELS_MAX: u64 = 10_000;
 
+/// Of them, those of one account: a few cents are enough for all of them.
+pub const OPEN_CHANNELS_OF_ACCOUNT_MAX: u64 = 100;
+
 /// How long the answer of an invocation is kept for who asks the same again.
 pub const ANSWERS_KEPT: Duration = Duration::from_hours(24);
 

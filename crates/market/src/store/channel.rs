@@ -100,7 +100,8 @@ pub enum Opened {
     OverBudget(Usd),
     /// There is no such account or key, or it is suspended.
     NoAccount,
-    /// [`crate::limits::OPEN_CHANNELS_MAX`] are open; or as much demo money was made as there can be.
+    /// [`crate::limits::OPEN_CHANNELS_MAX`] are open, or [`crate::limits::OPEN_CHANNELS_OF_ACCOUNT_MAX`] of the account; or as
+    /// much demo money was made as there can be.
     TooMany,
 }
 

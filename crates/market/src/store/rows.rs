@@ -248,6 +248,12 @@ pub trait Rows: Send {
     /// How many channels are open.
     fn open_channels(&mut self) -> impl Future<Output = Result<u64, Self::Error>> + Send;
 
+    /// How many of an account are.
+    fn open_channels_of(
+        &mut self,
+        account: &AccountId,
+    ) -> impl Future<Output = Result<u64, Self::Error>> + Send;
+
     /// Open channels that nothing is held of and whose time was over before `now`, the oldest first.
     fn over_channels(
         &mut self,

@@ -6,6 +6,7 @@ use super::fixtures::{
     Store, account_id, account_now, at, balanced, call, call_id, channel_id, digest, failed, key, key_id,
     new_channel, of_channel, open_account, open_channel, paid, usd,
 };
+use crate::limits::OPEN_CHANNELS_OF_ACCOUNT_MAX;
 use crate::money::Usd;
 use crate::store::{
     Begun, Channel, ChannelStatus, Closed, EntryKind, Finished, Funding, Opened, ToppedUp, Unpayable,
@@ -82,6 +83,24 @@ pub async fn a_channel_is_funded_and_what_is_left_comes_back<S: Store>(store: Ar
     assert_eq!(balanced(&*store).await.channels, Usd::ZERO);
     let missing = store.close_channel(&channel_id("none"), at(9)).await.unwrap();
     assert_eq!(missing, Closed::Missing);
+}
+
+/// So that nobody takes the places of everybody else.
+pub async fn an_account_has_so_many_open<S: Store>(store: Arc<S>) {
+    open_account(&*store, "a", "1").await;
+    open_account(&*store, "b", "1").await;
+    for number in 0..OPEN_CHANNELS_OF_ACCOUNT_MAX {
+        open_channel(&*store, &format!("a{number}"), Some("a"), "0.001").await;
+    }
+    let one_more = store
+        .open_channel(new_channel("a", Some("a"), "0.001"), at(0))
+        .await;
+    assert_eq!(one_more.unwrap(), Opened::TooMany);
+    open_channel(&*store, "b", Some("b"), "0.001").await;
+    open_channel(&*store, "c", None, "0.001").await;
+    store.close_channel(&channel_id("a0"), at(1)).await.unwrap();
+    open_channel(&*store, "a", Some("a"), "0.001").await;
+    balanced(&*store).await;
 }
 
 /// And nothing is changed.

@@ -232,6 +232,14 @@ impl Rows for HeldRows<'_> {
         Ok(found.unwrap_or_default())
     }
 
+    async fn open_channels_of(&mut self, account: &AccountId) -> sqlx::Result<u64> {
+        let (values, read) = ([Bind::Text(&account.0)], |row: &AnyRow| count(row, "channels"));
+        let found = self
+            .one(statements::COUNT_OPEN_CHANNELS_OF, &values, read)
+            .await?;
+        Ok(found.unwrap_or_default())
+    }
+
     async fn over_channels(&mut self, now: Timestamp, limit: u32) -> sqlx::Result<Vec<Channel>> {
         let values = [millis(now), limit_bind(limit)];
         self.all(&statements::LIST_OVER_CHANNELS, &values, rows::channel)

@@ -107,6 +107,9 @@ pub(super) static LIST_CHANNELS: LazyLock<String> =
 pub(super) const COUNT_OPEN_CHANNELS: &str =
     "SELECT COUNT(*) AS channels FROM market_channels WHERE status = 'open'";
 
+pub(super) const COUNT_OPEN_CHANNELS_OF: &str =
+    "SELECT COUNT(*) AS channels FROM market_channels WHERE status = 'open' AND account = $1";
+
 pub(super) static LIST_OVER_CHANNELS: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {CHANNEL} FROM market_channels WHERE status = 'open' AND expires_at_ms < $1 AND held = 0 \

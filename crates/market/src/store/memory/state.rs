@@ -11,8 +11,8 @@ use uuid::Uuid;
 use crate::money::Usd;
 use crate::store::rows::{AccountRow, EarnedRow, InvocationRow, Issued, KeyRow, Reference, Repeat, Rows};
 use crate::store::{
-    AccountId, Answer, Channel, ChannelId, ChannelStatus, Entry, InvocationStatus, KeptReceipt, KeyId,
-    StoreError,
+    AccountId, Answer, Channel, ChannelId, ChannelStatus, Entry, Funding, InvocationStatus, KeptReceipt,
+    KeyId, StoreError,
 };
 
 type Answered<T> = Result<T, StoreError>;
@@ -120,6 +120,17 @@ impl Rows for State {
 
     async fn open_channels(&mut self) -> Answered<u64> {
         Ok(self.open.len() as u64)
+    }
+
+    async fn open_channels_of(&mut self, account: &AccountId) -> Answered<u64> {
+        let is_its = |channel: &&Channel| {
+            let of = match &channel.funding {
+                Funding::Account { account, .. } => Some(account),
+                Funding::Demo => None,
+            };
+            channel.status == ChannelStatus::Open && of == Some(account)
+        };
+        Ok(self.channels.values().filter(is_its).count() as u64)
     }
 
     async fn over_channels(&mut self, now: Timestamp, limit: u32) -> Answered<Vec<Channel>> {

@@ -4,7 +4,7 @@ use aip_protocol::time::Timestamp;
 
 use super::payer::Payer;
 use super::{Step, page, plain, sum, whole};
-use crate::limits::OPEN_CHANNELS_MAX;
+use crate::limits::{OPEN_CHANNELS_MAX, OPEN_CHANNELS_OF_ACCOUNT_MAX};
 use crate::money::Usd;
 use crate::store::rows::{Issued, Purpose, Reference, Rows};
 use crate::store::{
@@ -82,6 +82,11 @@ impl Step for OpenChannel {
             };
         }
         if rows.open_channels().await? >= OPEN_CHANNELS_MAX {
+            return Ok(Opened::TooMany);
+        }
+        if let Funding::Account { account, .. } = &new.funding
+            && rows.open_channels_of(account).await? >= OPEN_CHANNELS_OF_ACCOUNT_MAX
+        {
             return Ok(Opened::TooMany);
         }
         let source = match Source::take(rows, &new.funding, new.deposit).await? {
