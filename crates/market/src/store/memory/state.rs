@@ -123,14 +123,9 @@ impl Rows for State {
     }
 
     async fn open_channels_of(&mut self, account: &AccountId) -> Answered<u64> {
-        let is_its = |channel: &&Channel| {
-            let of = match &channel.funding {
-                Funding::Account { account, .. } => Some(account),
-                Funding::Demo => None,
-            };
-            channel.status == ChannelStatus::Open && of == Some(account)
-        };
-        Ok(self.channels.values().filter(is_its).count() as u64)
+        let is_its = |channel: &&Channel| matches!(&channel.funding, Funding::Account { account: of, .. } if of == account);
+        let open = self.open.iter().filter_map(|(_, id)| self.channels.get(id));
+        Ok(open.filter(is_its).count() as u64)
     }
 
     async fn over_channels(&mut self, now: Timestamp, limit: u32) -> Answered<Vec<Channel>> {
