@@ -84,6 +84,9 @@ pub const ID_CHARS_MAX: usize = 80;
 /// The longest `source_hub`.
 pub const SOURCE_HUB_CHARS_MAX: usize = 256;
 
+/// The longest `publisher_id`, in bytes: that of a DID.
+pub const PUBLISHER_ID_BYTES_MAX: usize = 512;
+
 /// The largest `max_price_usd`, in dollars.
 pub const MAX_PRICE_USD_MAX: f64 = 1_000_000.0;
 

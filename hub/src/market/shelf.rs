@@ -1,7 +1,7 @@
 //! The offers of this hub in memory: made from the listings, and following their log, as the catalog does.
 //!
-//! Who listed a name first sells it: of two listings with the same product and capability the one with the lower number is
-//! sold, whoever has the other.
+//! Of several listings with the same product and capability one is sold: that of the agent whose name the product is, else the
+//! one with the lowest number. What cannot be called stands in nobody's way.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -340,8 +340,14 @@ impl Held {
         let numbers = self
             .by_ids
             .get(&(product_id.to_owned(), capability_id.to_owned()))?;
-        let mut shelved = numbers.iter().filter_map(|number| self.by_number.get(number));
-        let first = shelved.find(|shelved| shelved.expires_at.is_none_or(|end| now < end))?;
+        let shelved = numbers.iter().filter_map(|number| self.by_number.get(number));
+        let first = shelved
+            .filter(|shelved| shelved.expires_at.is_none_or(|end| now < end))
+            // Of equal ones the first, which has the lowest number.
+            .min_by_key(|shelved| {
+                let offer = &shelved.offer;
+                (offer.way.is_none(), offer.product_id != offer.agent.name())
+            })?;
         Some(&first.offer)
     }
 }

@@ -49,6 +49,15 @@ impl Market {
             let detail = "There is no such capability here: search for what there is.";
             MarketRefusal::new(MarketCode::CapabilityUnknown, detail)
         })?;
+        let is_wanted = request
+            .publisher_id
+            .as_ref()
+            .is_none_or(|publisher| publisher == offer.agent.as_str());
+        if !is_wanted {
+            let detail = "Another agent sells this capability now: search again, and look who it is.";
+            return Err(MarketRefusal::new(MarketCode::PublisherChanged, detail)
+                .with("publisher_id", offer.agent.as_str()));
+        }
         if offer.is_invocable() {
             Ok(offer)
         } else {

@@ -3,7 +3,10 @@
 use aip_protocol::market::{Members, Value};
 use sha2::{Digest as _, Sha256};
 
-use crate::limits::{ID_CHARS_MAX, ID_CHARS_MIN, INPUT_BYTES_MAX, MAX_PRICE_USD_MAX, SOURCE_HUB_CHARS_MAX};
+use crate::limits::{
+    ID_CHARS_MAX, ID_CHARS_MIN, INPUT_BYTES_MAX, MAX_PRICE_USD_MAX, PUBLISHER_ID_BYTES_MAX,
+    SOURCE_HUB_CHARS_MAX,
+};
 use crate::money::Usd;
 use crate::offer::is_id;
 use crate::refusal::{MarketCode, MarketRefusal};
@@ -18,6 +21,8 @@ pub(super) struct Request {
     pub(super) input: serde_json::Value,
     /// The input as JSON.
     pub(super) input_bytes: usize,
+    /// Whose offer it has to be, where the buyer says so.
+    pub(super) publisher_id: Option<String>,
     /// What the buyer pays at most.
     pub(super) max_price: Option<Usd>,
     /// A verdict is asked for.
@@ -43,6 +48,7 @@ impl Request {
         let capability_id = id(members, "capability_id")?;
         let source_hub = source_hub(members)?;
         let input = input(members)?;
+        let publisher_id = publisher_id(members)?;
         let max_price = max_price(members)?;
         let verify = verify(members)?;
         let subcontract = is_object(members, "subcontract")?;
@@ -57,6 +63,7 @@ impl Request {
             ("product_id", product_id.as_str().into()),
             ("capability_id", capability_id.as_str().into()),
             ("source_hub", source_hub.as_str().into()),
+            ("publisher_id", publisher_id.as_deref().map(Value::from).into()),
             ("input", input.clone()),
             (
                 "max_price_usd",
@@ -70,6 +77,7 @@ impl Request {
             product_id,
             capability_id,
             source_hub,
+            publisher_id,
             max_price,
             verify,
             subcontract,
@@ -106,6 +114,17 @@ fn source_hub(members: &Members) -> Result<String, MarketRefusal> {
     text.filter(|text| text.chars().count() <= SOURCE_HUB_CHARS_MAX)
         .map(str::to_owned)
         .ok_or_else(|| invalid("source_hub", "Input should be a string of at most 256 characters"))
+}
+
+fn publisher_id(members: &Members) -> Result<Option<String>, MarketRefusal> {
+    match members.get("publisher_id") {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => {
+            let text = value.as_str().filter(|text| text.len() <= PUBLISHER_ID_BYTES_MAX);
+            let text = text.ok_or_else(|| invalid("publisher_id", "Input should be the DID of an agent"))?;
+            Ok(Some(text.to_owned()))
+        }
+    }
 }
 
 fn input(members: &Members) -> Result<Value, MarketRefusal> {

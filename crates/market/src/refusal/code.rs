@@ -107,6 +107,8 @@ codes! {
     AccountUnknown = 404 "account_not_found",
     /// There is no such key of this account.
     KeyUnknown = 404 "key_not_found",
+    /// Another agent sells it than the buyer said.
+    PublisherChanged = 409 "publisher_changed",
     /// It costs more than the buyer said.
     PriceLimitExceeded = 409 "price_limit_exceeded",
     /// The same idempotency key came with another request.

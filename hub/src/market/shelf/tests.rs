@@ -76,6 +76,32 @@ async fn who_listed_a_name_first_sells_it() {
 }
 
 #[actix_web::test]
+async fn the_name_of_an_agent_is_its_own_product_and_what_cannot_be_called_stands_in_nobodys_way() {
+    let world = World::new().await;
+    let other = world.hub.registered("other").await;
+    let lists = async |agent: &TestAgent, id: &str, product: &str, invoke: serde_json::Value| {
+        let listing = world.hub.listing(agent, id, 1, |listing| {
+            listing["kind"] = json!("capability");
+            listing["invoke"] = invoke;
+            listing["attributes"] = json!({ "product_id": product, "capability_id": "same" });
+        });
+        let answer = world.hub.publish(&listing).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+    };
+    let sold = async |product: &str| {
+        world.shelf.catch_up().await.unwrap();
+        world.shelf.find(product, "same").map(|offer| offer.id.clone())
+    };
+    lists(&world.shop, "taken", "other", json!({ "relay": true })).await;
+    assert_eq!(sold("other").await, Some(listing_id(&world.shop.did, "taken")));
+    lists(&other, "own", "other", json!({ "relay": true })).await;
+    assert_eq!(sold("other").await, Some(listing_id(&other.did, "own")));
+    lists(&world.shop, "shown", "word", json!({})).await;
+    lists(&other, "sold", "word", json!({ "relay": true })).await;
+    assert_eq!(sold("word").await, Some(listing_id(&other.did, "sold")));
+}
+
+#[actix_web::test]
 async fn who_is_suspended_sells_nothing() {
     let world = World::new().await;
     world.lists(&world.shop, "one", 1, "work").await;

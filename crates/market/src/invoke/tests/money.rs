@@ -208,6 +208,20 @@ async fn nobody_pays_more_than_was_said() {
     assert_eq!((desk.balance(&key).await, desk.calls()), (usd("0.99"), 1));
 }
 
+/// Of two who list the same, the one that is sold may change.
+#[tokio::test]
+async fn who_says_whom_it_buys_from_pays_nobody_else() {
+    let desk = Desk::new();
+    let key = desk.account("1", None).await;
+    let mut body = ask(json!({}));
+    body["publisher_id"] = json!("did:aip:market.example:somebody");
+    let (status, refused) = desk.invoke(by_key(&key), body.clone()).await;
+    assert_eq!((status, &refused["error"]), (409, &json!("publisher_changed")));
+    assert_eq!((desk.balance(&key).await, desk.calls()), (usd("1"), 0));
+    body["publisher_id"] = refused["publisher_id"].clone();
+    assert_eq!(desk.invoke(by_key(&key), body).await.0, 200);
+}
+
 /// Pitfalls 22 and 38: what is shown is checked, also where nothing is to be paid.
 #[tokio::test]
 async fn a_wrong_key_or_secret_is_never_a_free_call() {
