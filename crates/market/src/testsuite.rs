@@ -30,7 +30,7 @@ macro_rules! stamp_market {
             there_is_no_more_money_than_can_be_counted,
         ]);
         $crate::stamp_market!(@suite channels, $open, [
-            a_channel_is_funded_and_what_is_left_comes_back, an_account_has_so_many_open, what_cannot_be_paid_is_not_opened,
+            a_channel_is_funded_and_what_is_left_comes_back, a_channel_that_is_not_there_is_missing, an_account_has_so_many_open, what_cannot_be_paid_is_not_opened,
             opening_again_changes_nothing, demo_money_comes_and_goes, a_top_up_is_done_once,
             what_cannot_be_paid_is_not_topped_up, a_channel_ends_when_nothing_is_held, channels_expire,
             a_channel_outlives_its_key, channels_are_read_in_pages,
