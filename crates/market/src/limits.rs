@@ -21,6 +21,9 @@ pub const OPEN_CHANNELS_OF_ACCOUNT_MAX: u64 = 100;
 /// How long the answer of an invocation is kept for who asks the same again.
 pub const ANSWERS_KEPT: Duration = Duration::from_hours(24);
 
+/// The largest answer that is kept of a call that cost nothing, in bytes.
+pub const FREE_ANSWER_BYTES_MAX: usize = 16 * 1024;
+
 /// The largest input of an invocation, as JSON, in bytes.
 pub const INPUT_BYTES_MAX: usize = 64 * 1024;
 

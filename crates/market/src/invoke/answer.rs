@@ -7,6 +7,7 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 use super::price::Cost;
+use crate::limits::FREE_ANSWER_BYTES_MAX;
 use crate::market::Market;
 use crate::money::Usd;
 use crate::offer::Offer;
@@ -58,6 +59,21 @@ impl Market {
         let signed = draft.sign(&self.seams.key)?;
         let receipt = to_bytes(&signed);
         Ok((KeptReceipt { nonce, receipt }, signed))
+    }
+}
+
+/// What is kept of an answer, for who asks the same again: of a call that cost nothing not more than
+/// [`FREE_ANSWER_BYTES_MAX`], since anybody can make any number of them.
+pub(super) fn as_kept(answer: &Answer, paid: Usd) -> Answer {
+    if paid > Usd::ZERO || answer.body.len() <= FREE_ANSWER_BYTES_MAX {
+        return answer.clone();
+    }
+    let detail =
+        "This was answered once, with more than is kept of a call that cost nothing. Another key calls anew.";
+    let refusal = MarketRefusal::new(MarketCode::IdempotencyForgotten, detail);
+    Answer {
+        status: refusal.code.status(),
+        body: Bytes::from(refusal.body().to_string()),
     }
 }
 

@@ -9,7 +9,7 @@ use futures_util::FutureExt as _;
 use uuid::Uuid;
 
 use super::Invoked;
-use super::answer::{Done, Failure, failed, succeeded};
+use super::answer::{Done, Failure, as_kept, failed, succeeded};
 use super::input;
 use super::price::Cost;
 use crate::limits::{INVOKE_MARGIN, RESULT_BYTES_MAX, STORE_PAUSES};
@@ -198,7 +198,7 @@ impl Market {
         let answer = succeeded(*id, offer, cost, &done, Some(signed));
         let finish = Finish {
             outcome,
-            answer: answer.clone(),
+            answer: as_kept(&answer, amount),
             receipt: Some(kept),
         };
         if self.finish(*id, finish).await {

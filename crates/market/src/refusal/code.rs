@@ -115,6 +115,8 @@ codes! {
     IdempotencyConflict = 409 "idempotency_conflict",
     /// The same request is under way.
     IdempotencyInProgress = 409 "idempotency_in_progress",
+    /// The same request was answered, and the answer was too large to be kept.
+    IdempotencyForgotten = 409 "idempotency_forgotten",
     /// A reference was used for something else.
     ReferenceConflict = 409 "reference_conflict",
     /// Calls of this channel are under way.

@@ -168,3 +168,24 @@ async fn a_trial_is_no_other_way_to_pay() {
         402
     );
 }
+
+/// Anybody can ask for what is free, as often as it likes: what is kept of it is little, and it is still called once.
+#[tokio::test]
+async fn a_large_answer_for_nothing_is_given_once() {
+    let desk = Desk::new();
+    desk.sell(|offer| offer.price = Usd::ZERO);
+    for (bytes, again) in [(1_000, 200), (16 * 1024, 409)] {
+        desk.does(Does::Result(json!("x".repeat(bytes))));
+        let key = format!("free-call-{bytes}");
+        let first = desk.invoke(once(&key, nothing()), ask(json!({}))).await;
+        assert_eq!(first.0, 200);
+        let second = desk.invoke(once(&key, nothing()), ask(json!({}))).await;
+        assert_eq!(second.0, again);
+        if again == 409 {
+            assert_eq!(second.1["error"], json!("idempotency_forgotten"));
+        } else {
+            assert_eq!(second.1, first.1);
+        }
+    }
+    assert_eq!(desk.calls(), 2);
+}
