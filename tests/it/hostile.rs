@@ -119,6 +119,8 @@ impl House {
         let bob = TestAgent::registered(&hub, "bob").await;
         let token = bob.token(&hub).await;
         let provider_key = provider_key(&hub, &bob).await;
+        let account = Request::post("/ai-market/v2/accounts", "{}").bearer(&token);
+        assert_eq!(ask(hub.url(), &account).await.status, 200, "bob has no account");
         Self {
             hub,
             alice,
@@ -231,9 +233,12 @@ fn assert_refused(answer: &Answer, what: &str) -> String {
     code_of(answer, what)
 }
 
+/// The paths that answer in the form of the market.
+const MARKET: &[&str] = &["/ai-market/", "/ai-market.json", " /schemas"];
+
 /// The code of a refusal, in the form of the path that `what` names.
 fn code_of(answer: &Answer, what: &str) -> String {
-    if !what.contains("/ai-market/") {
+    if !MARKET.iter().any(|path| what.contains(path)) {
         return answer.code();
     }
     let (body, shown) = (answer.json(), answer.text());

@@ -66,11 +66,7 @@ fn steps(count: &Value) -> Value {
 async fn pitfall_40_the_free_tier_is_a_ceiling_of_the_input() -> Result<()> {
     let shop = with_a_tier(0).await?;
     for within in [json!(0), json!(1_000_000), json!(999_999.5)] {
-        let body = made(
-            &shop
-                .calls("puzzle@v1", &Purse::Empty, &steps(&within))
-                .await,
-        );
+        let body = made(&shop.calls("puzzle@v1", &Purse::Empty, &steps(&within)).await);
         assert_eq!(body["result"]["echo"]["puzzle"]["T"], within, "it was clamped");
         assert_eq!(
             (micros(&body["price_usd"]), micros(&body["list_price_usd"])),
