@@ -13,7 +13,7 @@ use rand::rngs::StdRng;
 
 use super::super::testing::{call, offer};
 use super::*;
-use crate::agent::testing::take;
+use crate::agent::testing::{take, take_shared, watch};
 use crate::testing::{TestAgent, TestHub};
 
 /// Longer than any test takes, where an answer is expected.
@@ -65,6 +65,24 @@ async fn answered(
     kind: &str,
     plaintext: &[u8],
 ) -> String {
+    let envelope = reply(hub, from, question, kind, plaintext).await;
+    let item = Item {
+        seq: 1,
+        attempt: 1,
+        accepted_at: envelope.created_at,
+        wire: envelope.to_wire().into(),
+    };
+    take(&hub.hub.app, &item).await
+}
+
+/// An answer of `from` to `question`.
+async fn reply(
+    hub: &TestHub,
+    from: &TestAgent,
+    question: &Envelope,
+    kind: &str,
+    plaintext: &[u8],
+) -> Envelope {
     let app = &hub.hub.app;
     let hub_agent = app.registry.resolve(app.agent.did()).await.unwrap().unwrap();
     let key = hub_agent.identity.sealing_key().unwrap();
@@ -74,14 +92,7 @@ async fn answered(
     let mut draft = EnvelopeDraft::new(id, from.did.clone(), to, kind, hub.clock.now());
     draft.thread.clone_from(&question.thread);
     draft.reply_to = Some(question.id.hyphenated().to_string());
-    let envelope = draft.seal(&from.signing, key, plaintext, &mut rng).unwrap();
-    let item = Item {
-        seq: 1,
-        attempt: 1,
-        accepted_at: envelope.created_at,
-        wire: envelope.to_wire().into(),
-    };
-    take(app, &item).await
+    draft.seal(&from.signing, key, plaintext, &mut rng).unwrap()
 }
 
 fn answer(body: Value) -> Vec<u8> {
@@ -240,4 +251,31 @@ fn what_keeps_a_question_from_being_asked_is_told_without_names() {
     let rejected = no_answer(AskError::NotTaken("type_unsupported".to_owned()));
     assert!(matches!(rejected, ProviderError::Unreachable(why) if why.contains("type_unsupported")));
     assert_eq!(no_answer(AskError::TimedOut), ProviderError::TimedOut);
+}
+
+/// As in a cluster: the session is another process's, and this one reads its own conversation beside it.
+#[actix_web::test]
+async fn an_answer_reaches_the_process_that_asked() {
+    local(Box::pin(async {
+        let hub = hub_with_agent().await;
+        let shop = hub.registered("shop").await;
+        let app = hub.hub.app.clone();
+        let watching = tokio::task::spawn_local(async move { watch(&app).await });
+        let calling = calling(&hub, &shop, PATIENCE);
+        let (envelope, _) = question(&hub, &shop).await;
+        let said = answer(json!({"id": ID, "ok": true, "result": "seen"}));
+        let reply = reply(&hub, &shop, &envelope, RESPONSE, &said).await;
+        let sent = hub.post("/api/v1/messages", reply.to_wire()).await;
+        assert_eq!(sent.status, 202, "{sent:?}");
+        assert_eq!(calling.await.unwrap().unwrap(), json!("seen"));
+        watching.abort();
+        // What another process asked is handed back to it, for a while.
+        let mut elsewhere = reply;
+        elsewhere.thread = Some("hub-asks-0123456789abcdef".to_owned());
+        let verdicts: Vec<String> = (1..=4)
+            .map(|attempt| take_shared(&hub.hub.app, &elsewhere, attempt))
+            .collect();
+        assert_eq!(verdicts, ["later", "later", "later", "ignored"]);
+    }))
+    .await;
 }
