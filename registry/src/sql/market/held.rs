@@ -201,6 +201,9 @@ impl Rows for HeldRows<'_> {
 
     async fn drop_key(&mut self, account: &AccountId, id: &KeyId) -> sqlx::Result<bool> {
         let values = [Bind::Text(&account.0), Bind::Text(&id.0)];
+        if !can_be_there(&values) {
+            return Ok(false);
+        }
         Ok(self.run(statements::DROP_KEY, &values).await? == 1)
     }
 
