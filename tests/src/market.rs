@@ -34,11 +34,12 @@ pub fn market_python() -> Option<PathBuf> {
     found
 }
 
-/// A hub with these settings of its market; in the others the limits that a test under load would meet are off.
+/// A hub with these settings of its market; in the others the limits that a test under load would meet are off, and searches go
+/// by text alone, so that what is found first does not depend on when a model has read it.
 #[must_use]
 pub fn settings(market: &str) -> HubOptions {
     HubOptions {
-        config: Some(format!("[market]\n{market}\n")),
+        config: Some(format!("[search]\nmodels = []\n[market]\n{market}\n")),
         ..HubOptions::default()
     }
 }
