@@ -65,6 +65,19 @@ impl Usd {
         micros.and_then(Self::from_micros).ok_or_else(refusal)
     }
 
+    /// Reads as [`Self::parse`] does, and rounds nothing: what somebody puts in, pays or allows is said to the millionth.
+    ///
+    /// # Errors
+    /// `parameter_invalid` for what [`Self::parse`] refuses, and for more than six digits after the point.
+    pub fn parse_exact(text: &str) -> Result<Self, Refusal> {
+        let fraction = text.split_once('.').map_or("", |(_whole, fraction)| fraction);
+        if fraction.len() > DIGITS {
+            let detail = "An amount has at most six digits after the point.";
+            return Err(Refusal::new(ErrorCode::ParameterInvalid, detail));
+        }
+        Self::parse(text)
+    }
+
     /// The sum; `None` beyond [`Self::MAX`].
     pub const fn checked_add(self, other: Self) -> Option<Self> {
         Self::from_micros(self.0 + other.0)

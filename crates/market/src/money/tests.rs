@@ -25,6 +25,24 @@ fn reads_plain_decimal_digits() {
     }
 }
 
+#[test]
+fn what_somebody_pays_is_never_rounded() {
+    let exact = |text| Usd::parse_exact(text).ok().map(Usd::micros);
+    for (text, expected) in [
+        ("25", Some(25_000_000)),
+        ("0.000001", Some(1)),
+        ("007.250000", Some(7_250_000)),
+        ("0.0000001", None),
+        ("1.1234567", None),
+        ("1.0000000", None),
+        ("1.", None),
+        ("-1.5", None),
+        ("9007199254.740992", None),
+    ] {
+        assert_eq!(exact(text), expected, "{text}");
+    }
+}
+
 /// Pitfall 26.
 #[test]
 fn what_is_no_amount_is_refused() {
@@ -92,6 +110,7 @@ proptest! {
     fn text_comes_back(micros in 0..=Usd::MAX.micros()) {
         let amount = Usd::from_micros(micros).unwrap();
         prop_assert_eq!(Usd::parse(&amount.to_string()).unwrap(), amount);
+        prop_assert_eq!(Usd::parse_exact(&amount.to_string()).unwrap(), amount);
     }
 
     #[test]

@@ -132,19 +132,20 @@ fn invalid(member: &'static str, should: &str) -> ApiError {
 
 /// An amount that is more than nothing.
 pub(super) fn amount(text: &str) -> Result<Usd, ApiError> {
-    let amount = Usd::parse(text).ok().filter(|amount| *amount > Usd::ZERO);
+    let amount = Usd::parse_exact(text).ok().filter(|amount| *amount > Usd::ZERO);
     amount.ok_or_else(|| {
         invalid(
             "amount",
-            "is US dollars in decimal digits, more than 0, such as 12.50",
+            "is US dollars in decimal digits, more than 0, at most six of them after the point, such as 12.50",
         )
     })
 }
 
 /// A budget; none is no ceiling.
 fn budget(text: Option<&str>) -> Result<Option<Usd>, ApiError> {
-    let should = "is US dollars in decimal digits, or null for no ceiling";
-    let budget = text.map(Usd::parse).transpose();
+    let should =
+        "is US dollars in decimal digits, at most six of them after the point, or null for no ceiling";
+    let budget = text.map(Usd::parse_exact).transpose();
     budget.map_err(|_refusal| invalid("budget", should))
 }
 

@@ -365,7 +365,15 @@ async fn the_operator_keeps_the_accounts_and_pays_providers() {
     );
     assert_eq!(credit("0.5", "bank 1").await.json()["again"], true);
     assert_eq!(credit("0.6", "bank 1").await.status, 409);
-    for (amount, reference) in [("0", "a"), ("-1", "a"), ("1", ""), ("1", "grant:x"), ("1", "a\n")] {
+    for (amount, reference) in [
+        ("0", "a"),
+        ("-1", "a"),
+        ("0.0000004", "a"),
+        ("1.1234567", "a"),
+        ("1", ""),
+        ("1", "grant:x"),
+        ("1", "a\n"),
+    ] {
         assert_eq!(
             credit(amount, reference).await.code(),
             "member_invalid",
@@ -417,6 +425,10 @@ async fn the_operator_keeps_the_accounts_and_pays_providers() {
             .status,
         204
     );
+    let finer = shop
+        .operates(Method::PUT, &budget, &json!({ "budget": "0.0000001" }))
+        .await;
+    assert_eq!(finer.code(), "member_invalid");
     let standing = format!("/admin/accounts/{id}/standing");
     assert_eq!(
         shop.operates(Method::PUT, &standing, &json!({ "suspended": true }))
