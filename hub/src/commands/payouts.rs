@@ -58,7 +58,7 @@ impl Command {
             } => {
                 let body = json!({ "agent": agent, "amount": amount, "reference": reference });
                 let earned = operator.call(Method::POST, PAYOUTS_PATH, &body).await?;
-                print(&earned, as_json, line)
+                print(&earned, as_json, noted_words)
             }
             Self::Books => {
                 let books = operator.get(BOOKS_PATH).await?;
@@ -79,4 +79,32 @@ fn line(earned: &Value) -> String {
         text(earned, "paid_out"),
         text(earned, "owed")
     )
+}
+
+fn noted_words(noted: &Value) -> String {
+    let again = noted.get("again").and_then(Value::as_bool).unwrap_or_default();
+    let before = if again { "; the same was noted before" } else { "" };
+    format!("{}{before}", line(noted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_payment_again_is_told() {
+        let noted = |again: bool| {
+            noted_words(&json!({
+                "agent": "did:aip:hub.example:shop",
+                "earned": "1",
+                "calls": 2,
+                "paid_out": "0.6",
+                "owed": "0.4",
+                "again": again,
+            }))
+        };
+        let first = "did:aip:hub.example:shop  earned 1 USD in 2 calls  paid 0.6  owed 0.4";
+        assert_eq!(noted(false), first);
+        assert_eq!(noted(true), format!("{first}; the same was noted before"));
+    }
 }

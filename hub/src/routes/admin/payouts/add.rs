@@ -1,10 +1,10 @@
 //! `POST /admin/payouts`: notes that the operator paid a provider.
 
 use actix_web::{HttpRequest, web};
-use aip_market::store::PaidOut;
+use aip_market::store::{Earned, PaidOut};
 use aip_protocol::error::{ErrorCode, Refusal};
 use aip_protocol::name::{Did, Handle};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -28,6 +28,48 @@ pub struct PayoutBody {
     pub reference: String,
 }
 
+/// What it earned and was paid, with this. Amounts are US dollars in decimal digits.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PayoutAnswer {
+    /// The provider's DID.
+    pub agent: String,
+    /// `USD`.
+    pub currency: &'static str,
+    /// All that it earned, without the hub's fees.
+    #[schema(example = "12.5")]
+    pub earned: String,
+    /// What of it was paid out.
+    pub paid_out: String,
+    /// What is still owed.
+    pub owed: String,
+    /// How many calls it was for.
+    pub calls: u64,
+    /// Whether the same was noted before.
+    pub again: bool,
+}
+
+impl PayoutAnswer {
+    fn new(earned: Earned, again: bool) -> Self {
+        let Earnings {
+            agent,
+            currency,
+            earned,
+            paid_out,
+            owed,
+            calls,
+        } = Earnings::from(earned);
+        Self {
+            agent,
+            currency,
+            earned,
+            paid_out,
+            owed,
+            calls,
+            again,
+        }
+    }
+}
+
 /// Notes a payment.
 #[utoipa::path(
     post,
@@ -35,10 +77,10 @@ pub struct PayoutBody {
     tag = "administration",
     summary = "Note that a provider was paid",
     description = "Never more than it is owed. The reference names the payment. It is used once: the same again changes \
-                   nothing.",
+                   nothing and says so.",
     security(("operator" = [])),
     request_body = PayoutBody,
-    responses((status = 200, description = "What it earned and was paid, with this", body = Earnings),
+    responses((status = 200, description = "What it earned and was paid, with this", body = PayoutAnswer),
               (status = 400, description = "No amount, or more than is owed"),
               (status = 409, description = "The reference was used for something else"),
               (status = 401, description = "The operator's token is missing or wrong"),
@@ -49,7 +91,7 @@ pub async fn add_payout(
     _operator: Operator,
     req: HttpRequest,
     payload: web::Payload,
-) -> Result<web::Json<Earnings>, ApiError> {
+) -> Result<web::Json<PayoutAnswer>, ApiError> {
     let body: PayoutBody = read(&app, &req, payload).await?;
     let store = room(&app)?.store();
     // An agent that has left is paid, too.
@@ -62,9 +104,9 @@ pub async fn add_payout(
     match store.pay_out(&agent, amount, reference, app.clock.now()).await? {
         PaidOut::Done(earned) => {
             tracing::info!(agent = %agent, %amount, "The operator paid {amount} USD to {agent}");
-            Ok(web::Json(earned.into()))
+            Ok(web::Json(PayoutAnswer::new(earned, false)))
         }
-        PaidOut::Again(earned) => Ok(web::Json(earned.into())),
+        PaidOut::Again(earned) => Ok(web::Json(PayoutAnswer::new(earned, true))),
         PaidOut::OtherUse => Err(other_use()),
         PaidOut::Exceeds(owed) => {
             let detail = format!("{agent} is owed {owed} USD.");
