@@ -109,7 +109,9 @@ pub async fn add_payout(
         PaidOut::Again(earned) => Ok(web::Json(PayoutAnswer::new(earned, true))),
         PaidOut::OtherUse => Err(other_use()),
         PaidOut::Exceeds(owed) => {
-            let detail = format!("{agent} is owed {owed} USD.");
+            let detail = format!(
+                "{amount} USD are more than {agent} is owed: {owed} USD. `aip-hub payouts list` shows whom this hub owes."
+            );
             Err(Refusal::new(ErrorCode::MemberInvalid, detail)
                 .with("member", "amount")
                 .with("owed", owed.to_string())

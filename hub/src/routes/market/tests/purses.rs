@@ -473,7 +473,13 @@ async fn the_operator_keeps_the_accounts_and_pays_providers() {
         assert_eq!((&noted["owed"], &noted["again"]), (&json!("0.04"), &json!(again)));
     }
     assert_eq!(pay("0.05", "pay 1").await.code(), "id_reused");
-    assert_eq!(pay("0.05", "pay 2").await.code(), "member_invalid");
+    let exceeding = pay("0.05", "pay 2").await;
+    assert_eq!(exceeding.code(), "member_invalid");
+    let detail = exceeding.json()["detail"].clone();
+    assert!(
+        text(&detail).starts_with("0.05 USD are more than did:aip:hub.example:shop is owed: 0.04 USD."),
+        "{detail}"
+    );
     let payouts = shop
         .operates(Method::GET, "/admin/payouts", &json!({}))
         .await
