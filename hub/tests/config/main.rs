@@ -140,6 +140,11 @@ fn the_development_example_is_what_dev_means() {
     let mut dev = Settings::development();
     dev.hub.domain = "localhost:8080".to_owned();
     assert_eq!(example, dev);
+    assert_eq!(
+        (dev.relay.disk_used_percent_max, dev.relay.disk_free_bytes_min),
+        (0, Settings::default().relay.disk_free_bytes_min),
+        "a nearly full disk is one to try a hub on, a full one is not"
+    );
 }
 
 #[test]
