@@ -21,10 +21,19 @@ async fn ready(settings: &Settings, folder: &DataDir) -> Finding {
     };
     match asked {
         Ok((true, _)) => Finding::Good("the hub runs and takes work".to_owned()),
-        Ok((false, words)) => Finding::Bad(format!("the hub runs and takes no work: {}", words.trim())),
+        Ok((false, words)) => Finding::Bad(format!("the hub runs and takes no work: {}", reason(&words))),
         Err(error) => Finding::Bad(format!(
             "a process holds the data folder and does not answer: {error:#}"
         )),
+    }
+}
+
+/// Why it takes none: the `reason` of its problem document, or all that it answered.
+fn reason(answer: &str) -> String {
+    let problem: Value = serde_json::from_str(answer).unwrap_or_default();
+    match problem.get("reason").and_then(Value::as_str) {
+        Some(reason) => reason.replace('_', " "),
+        None => answer.trim().to_owned(),
     }
 }
 
@@ -55,4 +64,17 @@ async fn discover(url: &str) -> anyhow::Result<String> {
     domain
         .map(str::to_owned)
         .ok_or_else(|| anyhow::anyhow!("what answers there is no hub"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_a_hub_takes_no_work_is_told_in_words() {
+        let problem = r#"{"status":503,"detail":"The hub takes no work now.","reason":"disk_full"}"#;
+        assert_eq!(reason(problem), "disk full");
+        assert_eq!(reason("Bad Gateway\n"), "Bad Gateway");
+        assert_eq!(reason("{}"), "{}");
+    }
 }
