@@ -274,7 +274,8 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
         recipients.ask(&federation);
         federation
     });
-    let market = market(&settings, &domain, &seams, (&registry, &agent));
+    let room = market(&settings, &domain, &seams, (&registry, &agent));
+    let market = settings.market.enabled.then(|| room.clone());
     let source = StoredSource::new(seams.listings.clone(), registry.clone());
     let options = catalog_options(&settings, seams.index_dir, &seams.hub_key);
     let catalog = open_catalog(options, source, seams.embedders, &seams.clock)?;
@@ -304,6 +305,7 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
     Ok(Hub {
         app: Data::new(app),
         life,
+        market: room,
     })
 }
 

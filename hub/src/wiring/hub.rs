@@ -15,6 +15,7 @@ use crate::agent;
 use crate::app::App;
 use crate::lifecycle::Lifecycle;
 use crate::limits::{FORGET_EVERY_SECS, FORGET_LISTINGS_MAX, LISTING_AGE_DAYS, LISTING_AHEAD_SECS};
+use crate::market::MarketRoom;
 use crate::market::limits::SWEEP_INTERVAL;
 
 /// The code of a message that was dropped at its end (spec §5), in the frame to its sender.
@@ -27,6 +28,8 @@ pub struct Hub {
     pub app: Data<App>,
     /// Where the process stands.
     pub life: Lifecycle,
+    /// The market, also where it is switched off.
+    pub(super) market: Arc<MarketRoom>,
 }
 
 impl Hub {
@@ -58,18 +61,19 @@ impl Hub {
             });
     }
 
-    /// Starts what follows the listings into the market, and its housekeeping.
+    /// Starts what follows the listings into the market, where there is one, and its housekeeping in any case: of a market that
+    /// was switched off, what is held and what is in channels whose time is over goes back, too.
     pub fn keep_market(&self) {
-        let Some(room) = self.app.market.clone() else {
-            return;
-        };
-        let (shelf, closing) = (room.shelf.clone(), self.life.closing());
-        self.life.spawn(async move {
-            tokio::select! {
-                () = closing => {}
-                () = shelf.follow() => {}
-            }
-        });
+        if let Some(room) = &self.app.market {
+            let (shelf, closing) = (room.shelf.clone(), self.life.closing());
+            self.life.spawn(async move {
+                tokio::select! {
+                    () = closing => {}
+                    () = shelf.follow() => {}
+                }
+            });
+        }
+        let room = self.market.clone();
         self.life.spawn_every(SWEEP_INTERVAL, move || {
             let room = room.clone();
             async move { room.sweep().await }
@@ -184,8 +188,33 @@ mod tests {
     use super::*;
     use crate::testing::TestHub;
     use actix_web::test::TestRequest;
+    use aip_market::money::Usd;
+    use aip_market::store::{ChannelStatus, Funding, NewChannel};
     use aip_registry::listings::listing_id;
     use serde_json::json;
+
+    #[actix_web::test]
+    async fn a_market_that_is_switched_off_gives_back_what_is_over() {
+        let hub = TestHub::with(|settings| settings.market.enabled = false);
+        assert!(hub.hub.app.market.is_none());
+        let (id, secret) = hub.hub.market.engine.draw_channel();
+        let new = NewChannel {
+            id: id.clone(),
+            secret_hash: secret.hash(),
+            funding: Funding::Demo,
+            deposit: Usd::from_micros(1_000_000).unwrap(),
+            expires_at: hub.clock.now() + Duration::from_mins(1),
+        };
+        let store = hub.hub.market.store();
+        store.open_channel(new, hub.clock.now()).await.unwrap();
+        hub.clock.advance(Duration::from_secs(61));
+        hub.hub.keep_market();
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+        while store.channel(&id).await.unwrap().unwrap().status != ChannelStatus::Expired {
+            assert!(tokio::time::Instant::now() < deadline, "nothing is swept");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
 
     #[actix_web::test]
     async fn a_deletion_is_remembered_while_an_old_version_would_be_taken() {

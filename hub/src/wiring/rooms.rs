@@ -87,16 +87,14 @@ pub(super) fn federate(
     Federation::assemble(settings, parts)
 }
 
-/// Where capabilities are sold; `None` where the settings say that there is no market.
+/// Where capabilities are sold. It is made also where the settings say that there is no market: what an earlier run set aside
+/// goes back all the same.
 pub(super) fn market(
     settings: &Settings,
     domain: &Domain,
     seams: &Seams,
     (registry, agent): (&Arc<Registry>, &Arc<HubAgent>),
-) -> Option<Arc<MarketRoom>> {
-    if !settings.market.enabled {
-        return None;
-    }
+) -> Arc<MarketRoom> {
     let admission = Admission {
         key: Arc::new(seams.hub_key.clone()),
         hub: settings.public_url(),
@@ -116,7 +114,7 @@ pub(super) fn market(
         rng: Box::new(chance()),
         references: Box::new(chance()),
     };
-    Some(Arc::new(MarketRoom::open(settings, parts)))
+    Arc::new(MarketRoom::open(settings, parts))
 }
 
 /// The hub's own agent, and whom it can write to. `keys` are the hub's key and the one before it.
