@@ -105,6 +105,10 @@ pub const VISITOR_CHARS_MIN: usize = 8;
 /// See [`VISITOR_CHARS_MIN`].
 pub const VISITOR_CHARS_MAX: usize = 64;
 
+/// Visitors of one network that have trials of their own; more share them. What a visitor says of itself costs it nothing to
+/// change, so that a network has this many times the trials of one visitor, and no more.
+pub const VISITORS_PER_NETWORK_MAX: u8 = 64;
+
 /// How long a step of money waits before it is tried again; together well below [`INVOKE_MARGIN`].
 pub const STORE_PAUSES: [Duration; 3] = [
     Duration::from_millis(50),

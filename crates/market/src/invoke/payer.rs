@@ -6,6 +6,7 @@ use super::request::Request;
 use super::{InvokeCall, InvokeHeaders};
 use crate::limits::{
     IDEMPOTENCY_KEY_CHARS_MAX, IDEMPOTENCY_KEY_CHARS_MIN, VISITOR_CHARS_MAX, VISITOR_CHARS_MIN,
+    VISITORS_PER_NETWORK_MAX,
 };
 use crate::market::Market;
 use crate::refusal::{MarketCode, MarketError, MarketRefusal};
@@ -16,10 +17,31 @@ use crate::store::{Idempotency, Purse};
 pub(super) enum Payer {
     /// Shows a purse, which is there and is its own.
     Purse(Purse),
-    /// Shows no purse, and may try: a digest of who it is.
-    Visitor([u8; 32]),
+    /// Shows no purse, and may try.
+    Visitor(Visitor),
     /// Shows nothing: a digest of where it is.
     Nobody([u8; 32]),
+}
+
+/// Who may try for nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Visitor {
+    /// A digest of who it is.
+    who: [u8; 32],
+    /// A digest of what its trials are counted by: one of [`VISITORS_PER_NETWORK_MAX`] places of its network.
+    pub(super) trials: [u8; 32],
+}
+
+impl Visitor {
+    /// By what it says of itself, and where it is.
+    fn new(said: &str, network: &str) -> Self {
+        let [first, ..] = digest("place", &[said]);
+        let place = (first % VISITORS_PER_NETWORK_MAX).to_string();
+        Self {
+            who: digest("visitor", &[said, network]),
+            trials: digest("trials", &[place.as_str(), network]),
+        }
+    }
 }
 
 impl Payer {
@@ -28,7 +50,8 @@ impl Payer {
         match self {
             Self::Purse(Purse::Account { account, .. }) => digest("account", &[&account.0]),
             Self::Purse(Purse::Channel(channel)) => digest("channel", &[&channel.0]),
-            Self::Visitor(visitor) | Self::Nobody(visitor) => *visitor,
+            Self::Visitor(visitor) => visitor.who,
+            Self::Nobody(network) => *network,
         }
     }
 
@@ -136,7 +159,7 @@ impl Market {
         }
         Ok(match &headers.visitor {
             Some(visitor) if self.config.trials_per_visitor > 0 => {
-                Payer::Visitor(digest("visitor", &[visitor, network]))
+                Payer::Visitor(Visitor::new(visitor, network))
             }
             _ => Payer::Nobody(digest("network", &[network])),
         })

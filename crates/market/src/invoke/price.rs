@@ -83,9 +83,11 @@ impl Market {
         if !matches!(payer, Payer::Purse(_)) && tier.is_some_and(|tier| tier.takes(&request.input)) {
             return Ok(Cost::Nothing);
         }
-        if let Payer::Visitor(visitor) = payer {
-            let max = self.config.trials_per_visitor;
-            return Ok(Cost::Trial(Trial { visitor, max }));
+        if let Payer::Visitor(visitor) = &payer {
+            return Ok(Cost::Trial(Trial {
+                visitor: visitor.trials,
+                max: self.config.trials_per_visitor,
+            }));
         }
         if let Some(most) = request.max_price.filter(|most| *most < price) {
             let detail = "The capability costs more than `max_price_usd`; search again.";

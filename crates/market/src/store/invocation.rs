@@ -35,7 +35,7 @@ pub struct Charge {
 /// One of a visitor's free calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trial {
-    /// Who tries: a digest of what the visitor says and where it comes from.
+    /// Who tries: a digest of where the visitor comes from, and of which of those it is.
     pub visitor: [u8; 32],
     /// How many it may have.
     pub max: u32,

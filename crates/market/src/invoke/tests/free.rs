@@ -2,8 +2,11 @@
 
 use serde_json::json;
 
-use super::desk::{Desk, Does, ask, by_key, by_visitor, config, nothing, once, schema, tier, usd};
-use crate::invoke::InvokeHeaders;
+use super::desk::{
+    Desk, Does, answer, ask, by_key, by_visitor, call, config, nothing, once, schema, tier, usd,
+};
+use crate::invoke::{InvokeCall, InvokeHeaders};
+use crate::limits::VISITORS_PER_NETWORK_MAX;
 use crate::market::MarketConfig;
 use crate::money::Usd;
 use crate::provider::ProviderError;
@@ -134,6 +137,41 @@ async fn trials_are_taken_once_for_a_repeated_call() {
     assert_eq!((status, replayed), (200, true));
     assert_eq!(first, again);
     assert_eq!(desk.invoke(by_visitor("visitor-1"), ask(json!({}))).await.0, 429);
+}
+
+/// What a visitor says of itself costs it nothing to change.
+#[tokio::test]
+async fn a_network_has_the_trials_of_so_many_visitors() {
+    let desk = with_trials(1);
+    let mut taken = 0;
+    for number in 0..300 {
+        let (status, body) = desk
+            .invoke(by_visitor(&format!("visitor-{number}")), ask(json!({})))
+            .await;
+        assert!(
+            status == 200 || body["error"] == "trial_quota_exhausted",
+            "{body}"
+        );
+        taken += u8::from(status == 200);
+    }
+    assert_eq!(taken, VISITORS_PER_NETWORK_MAX);
+    let elsewhere = InvokeCall {
+        network: "198.51.100.7".to_owned(),
+        ..call(by_visitor("visitor-1"), &ask(json!({})))
+    };
+    assert_eq!(answer(&desk.market, elsewhere).await.0, 200);
+}
+
+/// These three fall into one place of their network.
+#[tokio::test]
+async fn visitors_who_share_trials_do_not_share_answers() {
+    let desk = with_trials(2);
+    for (visitor, status) in [("visitor-1", 200), ("visitor-3", 200), ("visitor-8", 429)] {
+        let headers = once("trial-key-1", by_visitor(visitor));
+        let answered = desk.invoke_on(&desk.market, headers, ask(json!({}))).await;
+        assert_eq!((answered.0, answered.2), (status, false), "{visitor}");
+    }
+    assert_eq!(desk.calls(), 2);
 }
 
 #[tokio::test]
