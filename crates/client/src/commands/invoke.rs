@@ -18,8 +18,8 @@ use crate::output::note;
 /// What an input may have at most, in bytes; the hub takes 64 KiB.
 const INPUT_BYTES_MAX: u64 = 256 * 1024;
 
-/// The longest number of a receipt that is shown.
-const NONCE_BYTES_MAX: usize = 128;
+/// The longest number of a call or a receipt that is shown.
+const NUMBER_BYTES_MAX: usize = 128;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,9 +28,9 @@ Examples:
   aip invoke shop weather@v1 --file input.json --account --max-price 0.05
   aip channel open 1.00 && aip invoke shop weather@v1 '{}' --channel --max-price 0.05
 
-The result goes to the standard output, what was paid and whether the hub's receipt for it is genuine to the standard error;
-with --json, all of it is one object. Without --account or --channel only what costs nothing is called. What is paid from needs
---max-price: a hub that asks for more gets nothing.
+The result goes to the standard output; to the standard error, what was paid for which invocation, and whether the hub's receipt
+for it is genuine; with --json, all of it is one object. Without --account or --channel only what costs nothing is called. What is
+paid from needs --max-price: a hub that asks for more gets nothing.
 
 A call whose answer is lost is not lost: give the key that the error names with --idempotency-key, and the same call is answered
 and not paid twice.";
@@ -162,6 +162,7 @@ fn invoked_json(invoked: &Invoked, check: Option<&Check>) -> Value {
         .unwrap_or_default();
     let mut value = json!({
         "result": invoked.result,
+        "invocation_id": invoked.invocation_id,
         "price_usd": invoked.price_usd,
         "list_price_usd": invoked.list_price_usd,
         "latency_ms": invoked.latency_ms,
@@ -189,7 +190,12 @@ fn paid(invoked: &Invoked) -> String {
     } else {
         ""
     };
-    format!("aip: {price}{}{again}", left.unwrap_or_default())
+    let number = word(invoked.invocation_id.as_deref()).map(|id| format!(", invocation {id}"));
+    format!(
+        "aip: {price}{}{}{again}",
+        left.unwrap_or_default(),
+        number.unwrap_or_default()
+    )
 }
 
 fn attested(invoked: &Invoked, check: Option<&Check>) -> String {
@@ -206,12 +212,17 @@ fn attested(invoked: &Invoked, check: Option<&Check>) -> String {
     }
 }
 
-/// The number of a receipt that may be forged: one word, so that it cannot go on in a line of its own that says otherwise.
+/// The number of a receipt that may be forged.
 fn nonce_of(receipt: Option<&Value>) -> &str {
     let nonce = receipt.and_then(|receipt| receipt.get("nonce")?.as_str());
-    nonce
-        .filter(|nonce| nonce.len() <= NONCE_BYTES_MAX && nonce.bytes().all(|byte| byte.is_ascii_graphic()))
-        .unwrap_or("without a number")
+    word(nonce).unwrap_or("without a number")
+}
+
+/// A number of a stranger, if it is one word: it cannot go on in a line of its own that says otherwise.
+fn word(number: Option<&str>) -> Option<&str> {
+    number.filter(|number| {
+        (1..=NUMBER_BYTES_MAX).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_graphic())
+    })
 }
 
 /// What to do about a refusal, where the market says it in terms of HTTP.

@@ -14,6 +14,9 @@ use super::secret::{ApiKey, ChannelKey};
 pub struct Invoked {
     /// What the provider made of the input.
     pub result: Value,
+    /// What the hub names the call by: the reference in the lines of the account that paid it.
+    #[serde(default, deserialize_with = "text_or_none")]
+    pub invocation_id: Option<String>,
     /// The hub's signed receipt, letter for letter: its numbers are signed as they are spelled.
     pub receipt: Option<Box<RawValue>>,
     /// What was paid.
@@ -153,6 +156,14 @@ fn decimal<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Amount, 
     String::deserialize(deserializer)?
         .parse()
         .map_err(serde::de::Error::custom)
+}
+
+/// Text; `None` for anything else, since a call that was paid is not lost for the form of its name.
+fn text_or_none<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(deserializer)? {
+        Value::String(text) => Some(text),
+        _ => None,
+    })
 }
 
 #[derive(Debug, Deserialize)]

@@ -340,7 +340,8 @@ async fn the_commands_pay_from_a_channel() {
         json!({"echo": {"a": 1}})
     );
     assert!(
-        notes.contains("0.01 USD were paid, 0.99 USD are left") && notes.contains("signed by the hub"),
+        notes.contains("0.01 USD were paid, 0.99 USD are left, invocation call-1")
+            && notes.contains("signed by the hub"),
         "{notes}"
     );
     let said = alice.succeeds(&["channel", "topup", "0.01"]).await;
@@ -376,6 +377,7 @@ async fn the_commands_pay_from_the_account_and_only_what_was_said() {
         (&said["price_usd"], &said["receipt_check"]["valid"]),
         (&json!(0.01), &json!(true))
     );
+    assert_eq!(said["invocation_id"], "call-1");
     alice.fails(2, &["invoke", "shop", "paid@v1", "--account"]).await;
     alice.fails(2, &["invoke", "shop", "paid@v1", "[1]"]).await;
     let said = alice.fails(3, &["invoke", "shop", "paid@v1"]).await;

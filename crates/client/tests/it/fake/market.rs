@@ -145,7 +145,8 @@ impl FakeHub {
         };
         self.state().market.calls += 1;
         let receipt = self.signed(body, price);
-        let mut answer = json!({"success": true, "result": {"echo": body["input"]}, "receipt": receipt,
+        let number = format!("call-{}", self.state().market.calls);
+        let mut answer = json!({"success": true, "invocation_id": number, "result": {"echo": body["input"]}, "receipt": receipt,
             "price_usd": usd(price), "list_price_usd": usd(price), "latency_ms": 12, "protocol_version": "v2"});
         if let Some(left) = left {
             answer["remaining_balance"] = usd(left).into();
