@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aip_client::market::Purses;
 use aip_client::protocol::name::Did;
-use aip_client::{Client, ClientBuilder, KeyFile, inbox::FileInbox};
+use aip_client::{Client, ClientBuilder, KeyFile, KeyFileError, inbox::FileInbox};
 use zeroize::Zeroizing;
 
 use crate::cli::Global;
@@ -118,6 +118,18 @@ impl Context {
     pub(crate) fn purses(&self, client: &Client) -> Result<Purses, Failure> {
         let folder = KeyFile::at(self.key_path()?).state_folder();
         Ok(Purses::at(folder, client.hub_url()))
+    }
+
+    /// What to say beside "no purse is kept": where the key file is not what was meant, neither is what lies beside it.
+    pub(crate) fn key_file_doubt(&self) -> String {
+        let Ok(path) = self.key_path() else {
+            return String::new();
+        };
+        match KeyFile::at(&path).did() {
+            Ok(_) => String::new(),
+            Err(KeyFileError::Missing(_)) => format!(" (there is no key file {})", path.display()),
+            Err(error) => format!(" ({error})"),
+        }
     }
 
     /// Who we are, where a key file says it in the clear.

@@ -70,9 +70,10 @@ async fn open(
     purses.require_room()?;
     let account = if is_demo { None } else { purses.account()? };
     if account.is_none() && !is_demo {
-        return Err(Failure::Usage(
-            "no account is kept for this hub: make one with `aip account create`, or try --demo".to_owned(),
-        ));
+        return Err(Failure::Usage(format!(
+            "no account is kept for this hub{}: make one with `aip account create`, or try --demo",
+            context.key_file_doubt()
+        )));
     }
     let opened = client.open_channel(deposit, account.as_ref()).await?;
     if let Err(error) = purses.keep_channel(&opened.key) {
@@ -94,11 +95,14 @@ async fn open(
 
 async fn show(context: &Context, (client, purses): (&Client, &Purses), id: Option<String>) -> Outcome {
     let channels = match id {
-        Some(id) => vec![kept(purses, Some(id))?],
+        Some(id) => vec![kept(context, purses, Some(id))?],
         None => purses.channels()?,
     };
     if channels.is_empty() {
-        note("no channel is kept for this hub");
+        note(&format!(
+            "no channel is kept for this hub{}",
+            context.key_file_doubt()
+        ));
     }
     for key in channels {
         match client.channel(&key).await {
@@ -116,14 +120,14 @@ async fn top_up(
     amount: Amount,
     id: Option<String>,
 ) -> Outcome {
-    let key = kept(purses, id)?;
+    let key = kept(context, purses, id)?;
     let account = purses.account()?;
     let state = client.top_up(&key, amount, account.as_ref()).await?;
     Ok(context.output.show(&state_json(&state)?, &line(&state))?)
 }
 
 async fn close(context: &Context, (client, purses): (&Client, &Purses), id: Option<String>) -> Outcome {
-    let key = kept(purses, id)?;
+    let key = kept(context, purses, id)?;
     let settlement = client.close_channel(&key).await?;
     purses.forget_channel(key.id())?;
     let value = serde_json::to_value(&settlement).map_err(std::io::Error::from)?;
@@ -136,7 +140,7 @@ async fn close(context: &Context, (client, purses): (&Client, &Purses), id: Opti
 }
 
 /// The channel of this id, or the only one, if its secret is kept.
-pub(super) fn kept(purses: &Purses, id: Option<String>) -> Result<ChannelKey, Failure> {
+pub(super) fn kept(context: &Context, purses: &Purses, id: Option<String>) -> Result<ChannelKey, Failure> {
     let Some(id) = id else {
         let mut channels = purses.channels()?;
         return match (channels.pop(), channels.len()) {
@@ -144,12 +148,18 @@ pub(super) fn kept(purses: &Purses, id: Option<String>) -> Result<ChannelKey, Fa
             (Some(_), _) => Err(Failure::Usage(
                 "several channels are kept: name one (see `aip channel show`)".to_owned(),
             )),
-            (None, _) => Err(Failure::Usage(
-                "no channel is kept for this hub; open one with `aip channel open`".to_owned(),
-            )),
+            (None, _) => Err(Failure::Usage(format!(
+                "no channel is kept for this hub{}; open one with `aip channel open`",
+                context.key_file_doubt()
+            ))),
         };
     };
-    let none = || Failure::Usage(format!("no secret of a channel {id} is kept for this hub"));
+    let none = || {
+        Failure::Usage(format!(
+            "no secret of a channel {id} is kept for this hub{}",
+            context.key_file_doubt()
+        ))
+    };
     purses.channel(&id)?.ok_or_else(none)
 }
 

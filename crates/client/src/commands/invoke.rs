@@ -82,7 +82,7 @@ struct Pay {
 pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
     let input = input_of(&args)?;
     let client = context.client_without_keys(None)?;
-    let purse = purse_of(&context.purses(&client)?, args.pay)?;
+    let purse = purse_of(context, &context.purses(&client)?, args.pay)?;
     let mut call = Call::new(args.product_id, args.capability_id, input).timeout(args.wait);
     if let Some(amount) = args.max_price {
         call = call.price_max(amount);
@@ -103,16 +103,20 @@ pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
     Ok(())
 }
 
-fn purse_of(purses: &Purses, pay: Pay) -> Result<Purse, Failure> {
+fn purse_of(context: &Context, purses: &Purses, pay: Pay) -> Result<Purse, Failure> {
     if pay.account {
         let key = purses.account()?;
         let none = || {
-            Failure::Usage("no account is kept for this hub; make one with `aip account create`".to_owned())
+            Failure::Usage(format!(
+                "no account is kept for this hub{}; make one with `aip account create`",
+                context.key_file_doubt()
+            ))
         };
         return Ok(Purse::Account(key.ok_or_else(none)?));
     }
     Ok(match (pay.channel, pay.trial) {
         (Some(id), _) => Purse::Channel(super::channel::kept(
+            context,
             purses,
             Some(id).filter(|id| !id.is_empty()),
         )?),

@@ -1,6 +1,8 @@
 //! What the command says where people stumble: in flags and names, not in headers and percent signs.
 
+use std::fs::Permissions;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
 
 use aip_client::Draft;
 use serde_json::{Value, json};
@@ -207,4 +209,35 @@ async fn a_listener_says_once_that_the_hub_is_away_and_that_it_is_back() {
     assert!(output.status.success(), "{said}");
     assert_eq!(said.matches("trying again until it is").count(), 1, "{said}");
     assert_eq!(said.matches("open again").count(), 1, "{said}");
+}
+
+#[tokio::test]
+async fn a_purse_beside_another_key_file_is_not_looked_for_in_vain() {
+    let hub = FakeHub::start().await;
+    let aip = Aip::registered(&hub, "alice").await;
+    std::fs::write(aip.path("bad.key"), "not a key").unwrap();
+    std::fs::set_permissions(aip.path("bad.key"), Permissions::from_mode(0o600)).unwrap();
+    for (file, purse, says) in [
+        ("nix.key", "--channel", "there is no key file nix.key"),
+        ("nix.key", "--account", "there is no key file nix.key"),
+        ("bad.key", "--account", "bad.key: not a key file"),
+    ] {
+        let call = [
+            "--key",
+            file,
+            "invoke",
+            "shop",
+            "paid@v1",
+            purse,
+            "--max-price",
+            "1",
+        ];
+        let said = aip.fails(2, &call).await;
+        assert!(
+            said.contains("is kept for this hub") && said.contains(says),
+            "{said}"
+        );
+    }
+    let said = aip.fails(2, &["channel", "close"]).await;
+    assert!(!said.contains("key file"), "{said}");
 }
