@@ -1,6 +1,6 @@
 //! `aip channel …`: payment channels.
 
-use aip_client::market::{Amount, ChannelKey, ChannelState, Purses};
+use aip_client::market::{Amount, ChannelKey, ChannelState, Purses, Settlement};
 use aip_client::{Client, Error};
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::output::note;
 
 /// The secret of a channel lies in a file beside the key file; who has it spends what is in the channel. It is never shown to
-/// another hub. What is left of a channel goes back when it is closed, or when its time is over.
+/// another hub. What is left of a channel goes back to the account that it came from when it is closed, or when its time is over.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -43,7 +43,7 @@ enum Action {
         #[arg(long = "channel", value_name = "ID")]
         id: Option<String>,
     },
-    /// End a channel; what is left goes back
+    /// End a channel; what is left goes back to its account
     Close {
         /// The channel; the only one if none is named
         id: Option<String>,
@@ -131,12 +131,22 @@ async fn close(context: &Context, (client, purses): (&Client, &Purses), id: Opti
     let settlement = client.close_channel(&key).await?;
     purses.forget_channel(key.id())?;
     let value = serde_json::to_value(&settlement).map_err(std::io::Error::from)?;
-    let (used, refund) = (settlement.used_usd, settlement.refund_usd);
-    let lines = format!(
-        "{} is closed: {used} USD were spent, {refund} USD go back",
+    Ok(context.output.show(&value, &settled(&settlement))?)
+}
+
+/// What became of the money: what came from nowhere goes back nowhere.
+fn settled(settlement: &Settlement) -> String {
+    let (used, rest) = (settlement.used_usd, settlement.refund_usd);
+    let status = settlement.more.get("refund_status").and_then(Value::as_str);
+    let goes = if status == Some("none") && rest != Amount::ZERO {
+        "of the hub's money for trying out are gone"
+    } else {
+        "go back"
+    };
+    format!(
+        "{} is closed: {used} USD were spent, {rest} USD {goes}",
         settlement.channel_id
-    );
-    Ok(context.output.show(&value, &lines)?)
+    )
 }
 
 /// The channel of this id, or the only one, if its secret is kept.
@@ -156,7 +166,7 @@ pub(super) fn kept(context: &Context, purses: &Purses, id: Option<String>) -> Re
     };
     let none = || {
         Failure::Usage(format!(
-            "no secret of a channel {id} is kept for this hub{}",
+            "no secret of a channel {id} is kept for this hub{}: it was closed, or not opened with this key file",
             context.key_file_doubt()
         ))
     };
@@ -183,4 +193,30 @@ fn line(state: &ChannelState) -> String {
         state.original_deposit_usd,
         until.unwrap_or_default()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn money_from_nowhere_goes_back_nowhere() {
+        let said = |refund: f64, status: &str| {
+            let settlement = json!({
+                "channel_id": "ch_1", "used_usd": 0.006, "refund_usd": refund, "refund_status": status,
+            });
+            settled(&serde_json::from_value(settlement).unwrap())
+        };
+        assert_eq!(
+            said(1.994, "none"),
+            "ch_1 is closed: 0.006 USD were spent, 1.994 USD of the hub's money for trying out are gone"
+        );
+        for (refund, status, says) in [
+            (1.994, "executed", "1.994 USD go back"),
+            (0.0, "none", "0 USD go back"),
+        ] {
+            let said = said(refund, status);
+            assert!(said.ends_with(says), "{said}");
+        }
+    }
 }

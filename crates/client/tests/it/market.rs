@@ -354,6 +354,8 @@ async fn the_commands_pay_from_a_channel() {
             .await
             .contains("no channel is kept")
     );
+    let said = alice.fails(2, &["channel", "close", "ch_0"]).await;
+    assert!(said.contains("ch_0") && said.contains("it was closed"), "{said}");
 }
 
 #[tokio::test]
