@@ -59,6 +59,9 @@ fn refusal(problem: &Problem) -> Option<&'static str> {
         "token_invalid" | "challenge_invalid" => {
             "the hub did not take a login that it had just asked for; try again in a moment"
         }
+        "account_not_found" => "the agent has no account at this hub; make one with `aip account create`",
+        "key_not_found" => "the account has no such key; `aip account show` lists them",
+        "visitor_invalid" => "the name of a visitor, which --trial gives, is 8 to 64 of A-Z a-z 0-9 _ -",
         _ => return None,
     })
 }
@@ -129,6 +132,30 @@ mod tests {
         );
         let other = Error::Refused(Box::new(Problem::new("handle_taken", "Choose another.")));
         assert!(said_of(other).contains("Choose another."));
+    }
+
+    #[test]
+    fn the_market_speaks_of_flags_and_commands() {
+        for (code, detail, says) in [
+            (
+                "account_not_found",
+                "POST /ai-market/v2/accounts makes one.",
+                "aip account create",
+            ),
+            (
+                "key_not_found",
+                "GET /ai-market/v2/account lists them.",
+                "aip account show",
+            ),
+            (
+                "visitor_invalid",
+                "X-AIMarket-Sandbox-Visitor is 8 to 64 of …",
+                "--trial",
+            ),
+        ] {
+            let said = said_of(Error::Refused(Box::new(Problem::new(code, detail))));
+            assert!(said.contains(says) && !said.contains(detail), "{said}");
+        }
     }
 
     fn said_of(error: Error) -> String {

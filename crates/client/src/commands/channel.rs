@@ -75,7 +75,8 @@ async fn open(
             context.key_file_doubt()
         )));
     }
-    let opened = client.open_channel(deposit, account.as_ref()).await?;
+    let opened = client.open_channel(deposit, account.as_ref()).await;
+    let opened = opened.map_err(explained)?;
     if let Err(error) = purses.keep_channel(&opened.key) {
         // Nobody tells it again.
         note(&format!(
@@ -122,7 +123,8 @@ async fn top_up(
 ) -> Outcome {
     let key = kept(context, purses, id)?;
     let account = purses.account()?;
-    let state = client.top_up(&key, amount, account.as_ref()).await?;
+    let state = client.top_up(&key, amount, account.as_ref()).await;
+    let state = state.map_err(explained)?;
     Ok(context.output.show(&state_json(&state)?, &line(&state))?)
 }
 
@@ -173,6 +175,23 @@ pub(super) fn kept(context: &Context, purses: &Purses, id: Option<String>) -> Re
     purses.channel(&id)?.ok_or_else(none)
 }
 
+/// A refusal in the words of the command line, where the hub speaks of members and headers.
+fn explained(error: Error) -> Failure {
+    let Error::Refused(mut problem) = error else {
+        return error.into();
+    };
+    match problem.code.as_str() {
+        "payment_required" => {
+            let detail = "this hub gives no money for trying out: make an account with `aip account create`, have the \
+                          hub's operator put money in, and leave --demo away";
+            detail.clone_into(&mut problem.detail);
+        }
+        "deposit_invalid" => problem.detail = problem.detail.replace("deposit_usd", "the amount"),
+        _ => {}
+    }
+    Error::Refused(problem).into()
+}
+
 fn is_gone(error: &Error) -> bool {
     error
         .problem()
@@ -197,7 +216,26 @@ fn line(state: &ChannelState) -> String {
 
 #[cfg(test)]
 mod tests {
+    use aip_client::Problem;
+
     use super::*;
+
+    #[test]
+    fn a_refused_deposit_is_explained_in_flags() {
+        let said = |code: &str, detail: &str| {
+            explained(Error::Refused(Box::new(Problem::new(code, detail)))).sentence()
+        };
+        let over = said("deposit_invalid", "deposit_usd is at most 100.");
+        assert!(over.ends_with("the amount is at most 100."), "{over}");
+        let unfunded = said(
+            "payment_required",
+            "Open an account (POST /ai-market/v2/accounts).",
+        );
+        assert!(
+            unfunded.contains("aip account create") && !unfunded.contains("POST"),
+            "{unfunded}"
+        );
+    }
 
     #[test]
     fn money_from_nowhere_goes_back_nowhere() {

@@ -234,38 +234,48 @@ fn explained(error: Error) -> Failure {
     let Error::Refused(mut problem) = error else {
         return error.into();
     };
-    if let Some(hint) = hint(&problem) {
+    if let Some(detail) = in_flags(&problem) {
+        problem.detail = detail;
+    } else if let Some(hint) = hint(&problem) {
         problem.detail = format!("{} ({hint})", problem.detail);
     }
     Error::Refused(problem).into()
 }
 
+/// The free tier that an input goes beyond: a field of the input, and its largest number.
+fn free_tier(problem: &Problem) -> Option<(&str, &Value)> {
+    let tier = problem.members.get("free_tier")?;
+    Some((tier.get("field")?.as_str()?, tier.get("max")?))
+}
+
+/// What is said in place of a refusal that speaks of headers and members.
+fn in_flags(problem: &Problem) -> Option<String> {
+    let dollars = |name: &str| {
+        let number = problem.members.get(name).and_then(Value::as_f64);
+        number.and_then(Amount::from_f64)
+    };
+    match problem.code.as_str() {
+        "payment_required" if free_tier(problem).is_none() => Some(match dollars("needed") {
+            Some(price) => {
+                format!("it costs {price} USD: pay with --account or --channel and --max-price {price}")
+            }
+            None => "it costs something: pay with --account or --channel and --max-price".to_owned(),
+        }),
+        "price_limit_exceeded" => Some(match dollars("current_price_usd") {
+            Some(price) => format!("it costs {price} USD, and --max-price allows less"),
+            None => "it costs more than --max-price allows".to_owned(),
+        }),
+        _ => None,
+    }
+}
+
 fn hint(problem: &Problem) -> Option<String> {
-    let free_tier = problem.members.get("free_tier");
-    if let Some((field, max)) =
-        free_tier.and_then(|tier| Some((tier.get("field")?.as_str()?, tier.get("max")?)))
-    {
+    if let Some((field, max)) = free_tier(problem) {
         return Some(format!(
             "lower {field} to {max}, or pay with --account or --channel"
         ));
     }
     match problem.code.as_str() {
-        "payment_required" => {
-            let needed = problem.members.get("needed").and_then(Value::as_f64);
-            let needed = needed
-                .and_then(Amount::from_f64)
-                .map(|needed| format!(" --max-price {needed}"));
-            Some(format!(
-                "pay with --account or --channel and{}",
-                needed.unwrap_or_else(|| " --max-price".to_owned())
-            ))
-        }
-        "price_limit_exceeded" => {
-            let price = problem.members.get("current_price_usd").and_then(Value::as_f64);
-            price
-                .and_then(Amount::from_f64)
-                .map(|price| format!("it costs {price} USD"))
-        }
         "incomplete_input" => {
             let missing = problem.members.get("missing")?.as_array()?;
             let names: Vec<&str> = missing.iter().filter_map(Value::as_str).collect();
@@ -324,14 +334,17 @@ mod tests {
 
     #[test]
     fn what_it_costs_is_named_exactly() {
-        let needed = hint(&problem("payment_required", &json!({"needed": 0.0101}))).unwrap();
-        assert!(needed.ends_with("--max-price 0.0101"), "{needed}");
-        let over = hint(&problem(
-            "price_limit_exceeded",
-            &json!({"current_price_usd": 0.02}),
-        ))
-        .unwrap();
-        assert_eq!(over, "it costs 0.02 USD");
+        let said = |code: &str, members: &Value| in_flags(&problem(code, members)).unwrap();
+        assert_eq!(
+            said("payment_required", &json!({"needed": 0.0101})),
+            "it costs 0.0101 USD: pay with --account or --channel and --max-price 0.0101"
+        );
+        assert_eq!(
+            said("price_limit_exceeded", &json!({"current_price_usd": 0.02})),
+            "it costs 0.02 USD, and --max-price allows less"
+        );
+        let unknown = said("price_limit_exceeded", &json!({}));
+        assert_eq!(unknown, "it costs more than --max-price allows");
         assert_eq!(hint(&problem("provider_failed", &json!({}))), None);
     }
 
