@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aip_client::market::{Amount, Call, Invoked, Purse, Purses};
 use aip_client::protocol::market::{Check, Verdict};
-use aip_client::{Error, Problem};
+use aip_client::{Client, Error, Problem};
 use serde_json::{Map, Value, json};
 
 use super::{Outcome, receipt};
@@ -39,7 +39,7 @@ and not paid twice.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Whose capability
+    /// Whose capability: a product, or the handle of an agent of this hub, whose name is the product
     #[arg(value_name = "PRODUCT")]
     product_id: String,
     /// Which capability
@@ -83,7 +83,8 @@ pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
     let input = input_of(&args)?;
     let client = context.client_without_keys(None)?;
     let purse = purse_of(context, &context.purses(&client)?, args.pay)?;
-    let mut call = Call::new(args.product_id, args.capability_id, input).timeout(args.wait);
+    let product_id = product_of(&client, args.product_id).await?;
+    let mut call = Call::new(product_id, args.capability_id, input).timeout(args.wait);
     if let Some(amount) = args.max_price {
         call = call.price_max(amount);
     }
@@ -101,6 +102,25 @@ pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
         note(&attested(&invoked, check.as_ref()));
     }
     Ok(())
+}
+
+/// What is called where an agent is named by its handle or DID, as it stands in search results: the product of its name. No id of
+/// a product has one of these signs, and all of those have.
+async fn product_of(client: &Client, product: String) -> Result<String, Failure> {
+    if !product.contains(['#', '%', ':']) {
+        return Ok(product);
+    }
+    let Ok(agent) = values::agent(&product) else {
+        return Ok(product);
+    };
+    let domain = client.hub().await?.domain.as_str();
+    if agent.domain().as_str() == domain {
+        return Ok(agent.name().to_owned());
+    }
+    Err(Failure::Usage(format!(
+        "the hub at {} calls what agents of {domain} offer, not {product}; name that agent's hub with --hub",
+        client.hub_url()
+    )))
 }
 
 fn purse_of(context: &Context, purses: &Purses, pay: Pay) -> Result<Purse, Failure> {

@@ -241,3 +241,29 @@ async fn a_purse_beside_another_key_file_is_not_looked_for_in_vain() {
     let said = aip.fails(2, &["channel", "close"]).await;
     assert!(!said.contains("key file"), "{said}");
 }
+
+#[tokio::test]
+async fn an_agent_of_the_hub_is_a_product_by_its_handle() {
+    let hub = FakeHub::start().await;
+    let aip = Aip::new(&hub);
+    for product in [
+        format!("shop#{}", hub.domain),
+        format!("did:aip:{}:shop", hub.domain.replace(':', "%3A")),
+    ] {
+        aip.succeeds(&["invoke", &product, "free@v1"]).await;
+        let body = hub.bodies("/ai-market/v2/invoke").pop().unwrap();
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(body["product_id"], "shop", "{product}");
+    }
+    let asked = hub.count("/ai-market");
+    let said = aip.fails(2, &["invoke", "shop#two.example", "free@v1"]).await;
+    assert!(
+        said.contains("shop#two.example") && said.contains(&hub.domain) && said.contains("--hub"),
+        "{said}"
+    );
+    assert_eq!(
+        hub.count("/ai-market"),
+        asked,
+        "nothing is called elsewhere than was meant"
+    );
+}
