@@ -6,6 +6,8 @@ pub(crate) mod values;
 
 use std::path::PathBuf;
 
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args, Parser, Subcommand};
 
 use crate::commands;
@@ -18,6 +20,26 @@ pub(crate) struct Cli {
     pub(crate) global: Global,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Cli {
+    /// Reads the command line; ends the process where it asks for help, or makes no sense.
+    pub(crate) fn read() -> Self {
+        Self::try_parse().unwrap_or_else(|error| hinted(error).exit())
+    }
+}
+
+/// With a word on the one option whose value is joined to it: an input may follow it.
+fn hinted(mut error: clap::Error) -> clap::Error {
+    let is_channel = matches!(
+        error.get(ContextKind::InvalidArg),
+        Some(ContextValue::String(argument)) if argument.starts_with("ch_")
+    );
+    if error.kind() == ErrorKind::UnknownArgument && is_channel {
+        let tip = StyledStr::from("a channel to pay from is named as --channel=ID");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+    error
 }
 
 const EXIT_CODES: &str = "\

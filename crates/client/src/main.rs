@@ -10,13 +10,11 @@ mod words;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::cli::Cli;
 use crate::output::Output;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::read();
     start_log(cli.global.verbose);
     let output = Output::new(cli.global.json);
     let outcome = match tokio::runtime::Runtime::new() {

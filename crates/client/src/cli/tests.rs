@@ -113,6 +113,18 @@ fn what_makes_no_sense_is_wrong_usage() {
 }
 
 #[test]
+fn a_channel_is_joined_to_its_option() {
+    let said = |line: &str| {
+        let error = parse(line).map(drop).expect_err(line);
+        hinted(error).render().to_string()
+    };
+    let apart = said("invoke shop weather@v1 {} --channel ch_1 --max-price 1");
+    assert!(apart.contains("--channel=ID"), "{apart}");
+    let other = said("invoke shop weather@v1 {} more");
+    assert!(!other.contains("--channel=ID"), "{other}");
+}
+
+#[test]
 fn global_options_stand_anywhere() {
     for line in [
         "--json --hub https://h.example whoami",

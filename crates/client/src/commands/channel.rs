@@ -96,7 +96,7 @@ async fn open(
 
 async fn show(context: &Context, (client, purses): (&Client, &Purses), id: Option<String>) -> Outcome {
     let channels = match id {
-        Some(id) => vec![kept(context, purses, Some(id))?],
+        Some(id) => vec![kept(context, purses, (Some(id), "`aip channel show ID`"))?],
         None => purses.channels()?,
     };
     if channels.is_empty() {
@@ -121,7 +121,7 @@ async fn top_up(
     amount: Amount,
     id: Option<String>,
 ) -> Outcome {
-    let key = kept(context, purses, id)?;
+    let key = kept(context, purses, (id, "`aip channel topup USD --channel ID`"))?;
     let account = purses.account()?;
     let state = client.top_up(&key, amount, account.as_ref()).await;
     let state = state.map_err(explained)?;
@@ -129,7 +129,7 @@ async fn top_up(
 }
 
 async fn close(context: &Context, (client, purses): (&Client, &Purses), id: Option<String>) -> Outcome {
-    let key = kept(context, purses, id)?;
+    let key = kept(context, purses, (id, "`aip channel close ID`"))?;
     let settlement = client.close_channel(&key).await?;
     purses.forget_channel(key.id())?;
     let value = serde_json::to_value(&settlement).map_err(std::io::Error::from)?;
@@ -151,15 +151,19 @@ fn settled(settlement: &Settlement) -> String {
     )
 }
 
-/// The channel of this id, or the only one, if its secret is kept.
-pub(super) fn kept(context: &Context, purses: &Purses, id: Option<String>) -> Result<ChannelKey, Failure> {
+/// The channel of this id, or the only one, if its secret is kept. `how` says in which form it is named.
+pub(super) fn kept(
+    context: &Context,
+    purses: &Purses,
+    (id, how): (Option<String>, &str),
+) -> Result<ChannelKey, Failure> {
     let Some(id) = id else {
         let mut channels = purses.channels()?;
         return match (channels.pop(), channels.len()) {
             (Some(only), 0) => Ok(only),
-            (Some(_), _) => Err(Failure::Usage(
-                "several channels are kept: name one (see `aip channel show`)".to_owned(),
-            )),
+            (Some(_), _) => Err(Failure::Usage(format!(
+                "several channels are kept: name one as {how}; `aip channel show` lists them"
+            ))),
             (None, _) => Err(Failure::Usage(format!(
                 "no channel is kept for this hub{}; open one with `aip channel open`",
                 context.key_file_doubt()

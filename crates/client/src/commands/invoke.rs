@@ -71,7 +71,7 @@ struct Pay {
     /// Pay from the account whose key is kept (see `aip account`)
     #[arg(long, requires = "max_price")]
     account: bool,
-    /// Pay from a channel whose secret is kept (see `aip channel`); without an ID, from the only one
+    /// Pay from a channel whose secret is kept (see `aip channel`), named as --channel=ID; without an ID, from the only one
     #[arg(long, value_name = "ID", num_args = 0..=1, require_equals = true, default_missing_value = "", requires = "max_price")]
     channel: Option<String>,
     /// Use one of the free calls that the hub gives a visitor of this name
@@ -138,7 +138,7 @@ fn purse_of(context: &Context, purses: &Purses, pay: Pay) -> Result<Purse, Failu
         (Some(id), _) => Purse::Channel(super::channel::kept(
             context,
             purses,
-            Some(id).filter(|id| !id.is_empty()),
+            (Some(id).filter(|id| !id.is_empty()), "--channel=ID"),
         )?),
         (None, Some(visitor)) => Purse::Trial(visitor),
         (None, None) => Purse::Nothing,
@@ -156,6 +156,9 @@ fn input_of(args: &Args) -> Result<Map<String, Value>, Failure> {
         Ok(Value::Object(input)) => Ok(input),
         Ok(_) => Err(Failure::Usage(
             "the input is a JSON object, such as '{\"town\": \"Köln\"}'".to_owned(),
+        )),
+        Err(_) if text.starts_with(b"ch_") => Err(Failure::Usage(
+            "the input is not JSON; a channel to pay from is named as --channel=ID".to_owned(),
         )),
         Err(error) => Err(Failure::Usage(format!("the input is not JSON: {error}"))),
     }

@@ -267,3 +267,30 @@ async fn an_agent_of_the_hub_is_a_product_by_its_handle() {
         "nothing is called elsewhere than was meant"
     );
 }
+
+#[tokio::test]
+async fn one_of_several_channels_is_named_in_the_form_that_is_taken() {
+    let hub = FakeHub::start().await;
+    let alice = Aip::registered(&hub, "alice").await;
+    alice.succeeds(&["account", "create"]).await;
+    for id in ["ch_0", "ch_1"] {
+        assert!(alice.succeeds(&["channel", "open", "1.00"]).await.contains(id));
+    }
+    for (line, says) in [
+        ("invoke shop paid@v1 --max-price 1 --channel", "--channel=ID"),
+        ("channel topup 1", "topup USD --channel ID"),
+        ("channel close", "close ID"),
+        ("invoke shop paid@v1 --max-price 1 --channel ch_0", "--channel=ID"),
+        (
+            "invoke shop paid@v1 {} --max-price 1 --channel ch_0",
+            "--channel=ID",
+        ),
+    ] {
+        let arguments: Vec<&str> = line.split(' ').collect();
+        let said = alice.fails(2, &arguments).await;
+        assert!(said.contains(says), "{line}: {said}");
+    }
+    let line = "invoke shop paid@v1 --max-price 1 --channel=ch_0";
+    let arguments: Vec<&str> = line.split(' ').collect();
+    alice.succeeds(&arguments).await;
+}
