@@ -20,7 +20,7 @@ pub enum Error {
     #[error("refused by the hub: {0}")]
     Refused(Box<Problem>),
     /// The hub could not be reached, or the connection broke before the answer came.
-    #[error("{doing}: the hub cannot be reached")]
+    #[error("{doing}: {}", how_far(.source.as_ref()))]
     Unreachable {
         /// What was being done.
         doing: &'static str,
@@ -124,6 +124,16 @@ pub enum Error {
     /// Transport security could not be set up.
     #[error("transport security cannot be set up: {0}")]
     Tls(String),
+}
+
+/// A line that opened and brought nothing has reached the hub.
+fn how_far(source: &(dyn std::error::Error + Send + Sync + 'static)) -> &'static str {
+    let failed = source.downcast_ref::<reqwest::Error>();
+    if failed.is_some_and(|failed| failed.is_timeout() && !failed.is_connect()) {
+        "the hub has not answered in time"
+    } else {
+        "the hub cannot be reached"
+    }
 }
 
 fn shown(path: Option<&PathBuf>) -> String {

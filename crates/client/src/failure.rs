@@ -43,8 +43,21 @@ impl Failure {
     /// The failure and its causes, in one line.
     pub(crate) fn sentence(&self) -> String {
         match self {
+            Self::Client(Error::CallUnknown { key, last }) => format!(
+                "no answer within the time, the call may have been paid; the same call with --idempotency-key {key} \
+                 tells, and is not paid twice: {}",
+                last.sentence()
+            ),
             Self::Client(error) => error.sentence(),
             other => other.to_string(),
+        }
+    }
+
+    /// What stands beside the code of a refusal; the whole sentence where a call is open, which names its key.
+    pub(crate) fn detail(&self) -> String {
+        match (self, self.problem()) {
+            (Self::Client(Error::CallUnknown { .. }), _) | (_, None) => self.sentence(),
+            (_, Some(problem)) => problem.detail.clone(),
         }
     }
 }
@@ -73,5 +86,23 @@ mod tests {
         assert_eq!(Failure::from(Error::Url("x".into())).exit_code(), 2);
         assert_eq!(Failure::Usage("x".into()).exit_code(), 2);
         assert_eq!(Failure::from(KeyFileError::Missing("k".into())).exit_code(), 1);
+    }
+
+    #[test]
+    fn an_open_call_names_the_flag_that_tells() {
+        let unknown = |last: Error| {
+            Failure::from(Error::CallUnknown {
+                key: "key-1".to_owned(),
+                last: Box::new(last),
+            })
+        };
+        let busy = Error::Refused(Box::new(Problem::new("busy", "Later.")));
+        for failure in [unknown(busy), unknown(Error::Closed)] {
+            let said = failure.sentence();
+            assert!(said.contains("--idempotency-key key-1 tells"), "{said}");
+            assert_eq!(failure.detail(), said);
+        }
+        let refused = Error::Refused(Box::new(Problem::new("busy", "Later.")));
+        assert_eq!(Failure::from(refused).detail(), "Later.");
     }
 }

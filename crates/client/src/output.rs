@@ -37,7 +37,7 @@ impl Output {
     pub(crate) fn failure(self, failure: &Failure) {
         if self.json {
             let problem = failure.problem();
-            let detail = problem.map_or_else(|| failure.sentence(), |problem| problem.detail.clone());
+            let detail = failure.detail();
             let code = problem.map(|problem| problem.code.as_str());
             let request_id = problem.and_then(|problem| problem.request_id.as_deref());
             let value = json!({"error": {"code": code, "detail": detail, "request_id": request_id}});

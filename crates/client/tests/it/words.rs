@@ -294,3 +294,19 @@ async fn one_of_several_channels_is_named_in_the_form_that_is_taken() {
     let arguments: Vec<&str> = line.split(' ').collect();
     alice.succeeds(&arguments).await;
 }
+
+#[tokio::test]
+async fn a_call_without_an_answer_names_its_flag_and_where_it_came_to() {
+    let hub = FakeHub::start().await;
+    // The line opens, and nobody speaks.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let line = format!("--hub {url} invoke shop paid@v1 --idempotency-key 12345678 --wait 0s");
+    let arguments: Vec<&str> = line.split(' ').collect();
+    let said = Aip::new(&hub).fails(1, &arguments).await;
+    assert!(
+        said.contains("--idempotency-key 12345678") && said.contains("has not answered in time"),
+        "{said}"
+    );
+    assert!(!said.contains("cannot be reached"), "{said}");
+}
