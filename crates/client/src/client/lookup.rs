@@ -16,6 +16,7 @@ use crate::wire::{HistoryPage, HubInfo, ResolveAnswer, cursor_text, encoded};
 
 const READING_HISTORY: &str = "reading an identity history";
 const RESOLVING: &str = "resolving an agent";
+const ASKING_OTHER: &str = "asking the hub of another domain";
 
 /// An agent that was looked up: what the hub says, and the identity that it was checked against.
 #[derive(Debug, Clone)]
@@ -130,11 +131,32 @@ impl Client {
             "https"
         };
         let door = Transport::new(&format!("{scheme}://{}", domain.as_str()), self.0.allow_http)?;
-        let hub: HubInfo = door
-            .call(Request::get("asking a hub what it is", "/.well-known/aip"))
-            .await?
-            .json()?;
+        let asked = door.call(Request::get(ASKING_OTHER, "/.well-known/aip")).await;
+        let hub: HubInfo = asked.map_err(|error| of_other(domain, error))?.json()?;
         Transport::new(&hub.hub, self.0.allow_http)
+    }
+}
+
+/// What kept the hub of another domain from being asked.
+#[derive(Debug, thiserror::Error)]
+#[error("{domain}")]
+struct OtherHub {
+    domain: Domain,
+    #[source]
+    cause: Box<dyn std::error::Error + Send + Sync>,
+}
+
+/// Names the domain: the client's own hub is another one, and is there.
+fn of_other(domain: &Domain, error: Error) -> Error {
+    match error {
+        Error::Unreachable { doing, source } => Error::unreachable(
+            doing,
+            OtherHub {
+                domain: domain.clone(),
+                cause: source,
+            },
+        ),
+        error => error,
     }
 }
 

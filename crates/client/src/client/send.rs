@@ -210,7 +210,7 @@ impl Client {
             return false;
         }
         if failures == 1 {
-            tracing::warn!(error = error.sentence(), until = %ends_at, "the hub has not taken it; trying again");
+            tracing::warn!(error = error.sentence(), until = %ends_at, "it is not done yet; trying again");
         } else {
             tracing::debug!(failures, error = error.sentence(), "trying again");
         }

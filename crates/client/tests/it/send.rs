@@ -238,3 +238,17 @@ async fn what_no_hub_would_take_is_not_sent() {
     }
     assert_eq!(hub.count(MESSAGES), 0);
 }
+
+#[tokio::test]
+async fn a_domain_without_a_hub_is_named() {
+    let hub = FakeHub::start().await;
+    let alice = agent(&hub, "alice").await;
+    let error = alice
+        .seal(&Draft::text("carol#localhost:1", "x"))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, Error::Unreachable { .. }) && error.is_transient());
+    let said = error.sentence();
+    let start = "asking the hub of another domain: the hub cannot be reached: localhost:1: ";
+    assert!(said.starts_with(start), "{said}");
+}
