@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use async_nats::ServerInfo;
+use async_nats::jetstream::context::AccountErrorKind;
 
 use crate::config::Options;
 use crate::nats::Nats;
@@ -67,7 +68,10 @@ pub(crate) async fn check(nats: &Nats) -> Result<Report, StartError> {
         .jetstream()
         .query_account()
         .await
-        .map_err(|error| StartError::NoJetStream(error.to_string()))?;
+        .map_err(|error| match error.kind() {
+            AccountErrorKind::TimedOut => StartError::Silent,
+            _ => StartError::NoJetStream(error.to_string()),
+        })?;
     if account.limits.max_bytes_required {
         return Err(StartError::Account(
             "it asks for `max_bytes` on every stream, which would make streams refuse mail they have confirmed".into(),

@@ -29,6 +29,9 @@ pub enum StartError {
     /// No JetStream.
     #[error("the NATS server offers no JetStream: {0}")]
     NoJetStream(String),
+    /// JetStream does not say anything.
+    #[error("JetStream does not answer on the NATS server")]
+    Silent,
     /// The account's limits do not allow a store.
     #[error("the NATS account cannot hold mailboxes: {0}")]
     Account(String),
@@ -71,7 +74,8 @@ impl StartError {
     fn may_pass(&self) -> bool {
         matches!(
             self,
-            Self::Stream(StreamError::Silent(_))
+            Self::Silent
+                | Self::Stream(StreamError::Silent(_) | StreamError::NotYet { .. })
                 | Self::Store(StoreError::Unavailable(_) | StoreError::OutcomeUnknown(_))
         )
     }
@@ -90,9 +94,8 @@ pub(crate) struct Started {
 /// so at the same time.
 pub(crate) async fn start(options: Options, fresh: &Fresh) -> Result<Started, StartError> {
     let nats = Nats::connect(options).await?;
-    let report = server::check(&nats).await?;
     let names = Names::new(&nats.options().prefix);
-    let record = agree_patiently(&nats, &names, fresh).await?;
+    let (report, record) = agree_patiently(&nats, &names, fresh).await?;
     let layout = Arc::new(Layout::new(names, record.secret, &record.shards));
     layout.adopt(&record.shards, &record.moves);
     Ok(Started {
@@ -103,17 +106,19 @@ pub(crate) async fn start(options: Options, fresh: &Fresh) -> Result<Started, St
     })
 }
 
-/// The store's record, with all streams in place. A stream that was made a moment ago, by this process or by another one,
-/// may not have a leader yet, and neither has one whose servers have just been started.
-async fn agree_patiently(nats: &Nats, names: &Names, fresh: &Fresh) -> Result<StoreRecord, StartError> {
-    let mut last = StartError::Store(StoreError::Unavailable(
-        "the streams are not ready in time".into(),
-    ));
+/// What the server is like, and the store's record, with all streams in place. A stream that was made a moment ago, by this
+/// process or by another one, may not have a leader yet, and neither has one whose servers have just been started.
+async fn agree_patiently(
+    nats: &Nats,
+    names: &Names,
+    fresh: &Fresh,
+) -> Result<(Report, StoreRecord), StartError> {
+    let mut last = StartError::Silent;
     let agreed = timeout(limits::START_PATIENCE, async {
         loop {
-            match agree(nats, names, fresh).await {
+            match check_and_agree(nats, names, fresh).await {
                 Err(error) if error.may_pass() => {
-                    tracing::info!(%error, "the streams are not ready yet");
+                    tracing::info!(%error, "the NATS servers are not ready yet");
                     last = error;
                     sleep(limits::START_PAUSE).await;
                 }
@@ -122,6 +127,16 @@ async fn agree_patiently(nats: &Nats, names: &Names, fresh: &Fresh) -> Result<St
         }
     });
     agreed.await.unwrap_or(Err(last))
+}
+
+async fn check_and_agree(
+    nats: &Nats,
+    names: &Names,
+    fresh: &Fresh,
+) -> Result<(Report, StoreRecord), StartError> {
+    let report = server::check(nats).await?;
+    let record = agree(nats, names, fresh).await?;
+    Ok((report, record))
 }
 
 /// The store's record, with all streams in place. The record comes first, so that all processes make the same

@@ -50,6 +50,22 @@ async fn processes_that_start_together_on_three_servers_agree() {
     }
 }
 
+/// A server that is away when the first process comes is waited for: three copies need all of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_is_made_once_all_servers_are_there() {
+    let mut cluster = aip_engines::NatsCluster::start(3, false);
+    cluster.kill(2);
+    let options = Options {
+        urls: cluster.urls(),
+        replicas: 3,
+        ..shared("start-late")
+    };
+    let opening = tokio::spawn(async move { start(options, &fresh(1)).await });
+    tokio::time::sleep(limits::START_PAUSE).await;
+    tokio::task::block_in_place(|| cluster.restart(2));
+    opening.await.unwrap().expect("opens");
+}
+
 #[tokio::test]
 async fn a_store_opens_again_as_it_was() {
     let first = start(shared("start-again"), &fresh(7)).await.expect("opens");

@@ -1,7 +1,7 @@
 //! Making a stream, or making sure that it is what it should be.
 
 use async_nats::jetstream::ErrorCode;
-use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
+use async_nats::jetstream::context::{CreateStreamError, CreateStreamErrorKind, GetStreamErrorKind};
 use async_nats::jetstream::stream::{Config, Info};
 
 use tokio::time::timeout;
@@ -53,6 +53,14 @@ pub enum StreamError {
     /// The servers say nothing: the stream has no leader, or they do not find one for it yet.
     #[error("the NATS servers do not answer for the stream {0}")]
     Silent(String),
+    /// The servers cannot do it now: not all of them are there, or they have not found each other yet.
+    #[error("the stream {stream} cannot be made or read: {cause}")]
+    NotYet {
+        /// Which stream.
+        stream: String,
+        /// What they say.
+        cause: String,
+    },
     /// The servers refuse.
     #[error("the stream {stream} cannot be made or read: {cause}")]
     Refused {
@@ -71,6 +79,9 @@ pub(crate) async fn info(nats: &Nats, name: &str) -> Result<Option<Info>, Stream
         Err(error) => match error.kind() {
             GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {
                 Ok(None)
+            }
+            GetStreamErrorKind::JetStream(cause) if is_of_the_moment(cause.error_code()) => {
+                Err(not_yet(name, &error))
             }
             GetStreamErrorKind::Request => Err(StreamError::Silent(name.to_owned())),
             _ => Err(refused(name, &error)),
@@ -95,10 +106,7 @@ pub(crate) async fn ensure(
             // Another process may have been faster, with settings of its own.
             Err(error) => match info(nats, name).await? {
                 Some(found) => found,
-                None if error.kind() == CreateStreamErrorKind::TimedOut => {
-                    return Err(StreamError::Silent(name.to_owned()));
-                }
-                None => return Err(refused(name, &error)),
+                None => return Err(not_made(name, &error)),
             },
         },
     };
@@ -117,6 +125,35 @@ pub(crate) async fn ensure(
         .await
         .map_err(|error| refused(name, &error))?;
     Ok(())
+}
+
+/// Why a stream was not made.
+fn not_made(name: &str, error: &CreateStreamError) -> StreamError {
+    match error.kind() {
+        CreateStreamErrorKind::TimedOut => StreamError::Silent(name.to_owned()),
+        CreateStreamErrorKind::JetStream(cause) if is_of_the_moment(cause.error_code()) => {
+            not_yet(name, error)
+        }
+        _ => refused(name, error),
+    }
+}
+
+/// Whether a cluster says so that is just coming up, or of which a server is away.
+fn is_of_the_moment(code: ErrorCode) -> bool {
+    [
+        ErrorCode::CLUSTER_NO_PEERS,
+        ErrorCode::CLUSTER_NOT_AVAILABLE,
+        ErrorCode::CLUSTER_INCOMPLETE,
+        ErrorCode::CLUSTER_NOT_LEADER,
+    ]
+    .contains(&code)
+}
+
+fn not_yet(stream: &str, cause: &dyn std::fmt::Display) -> StreamError {
+    StreamError::NotYet {
+        stream: stream.to_owned(),
+        cause: cause.to_string(),
+    }
 }
 
 fn differs(stream: &str, differences: &[Difference]) -> StreamError {
