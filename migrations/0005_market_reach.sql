@@ -1,0 +1,2 @@
+-- The market beyond one hub and beyond its own money: peers, payments on chains, jobs (room: registry, for market). Types and
+-- units as in 0004.
