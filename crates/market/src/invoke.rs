@@ -112,10 +112,7 @@ impl Market {
         if let Some(idempotency) = &idempotency
             && let Some(repeated) = self.seams.store.repeated(idempotency).await?
         {
-            *sold = self
-                .seams
-                .offers
-                .find(&request.product_id, &request.capability_id);
+            *sold = self.seams.offers.find(&self.asked(&request));
             return repetition(repeated);
         }
         let offer = self.offer(&request)?;

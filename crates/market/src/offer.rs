@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aip_protocol::multikey::VerifyingKey;
 use aip_protocol::name::Did;
 
 use crate::limits::{ID_CHARS_MAX, ID_CHARS_MIN};
@@ -19,8 +20,10 @@ pub use terms::Terms;
 pub struct Offer {
     /// The hub's id of the listing.
     pub id: String,
-    /// Whose offer it is, and who is paid.
+    /// Whose offer it is, and who is paid. Of another hub's it is that hub: `did:aip:{host}:hub`.
     pub agent: Did,
+    /// Where it is sold.
+    pub source: Source,
     /// AIMarket's `product_id`; see [`is_id`].
     pub product_id: String,
     /// AIMarket's `capability_id`; see [`is_id`].
@@ -45,6 +48,8 @@ pub struct Offer {
     pub timeout: Option<Duration>,
     /// What may be had for nothing, of one field of the input.
     pub free_tier: Option<FreeTier>,
+    /// The key with which its provider signs what it answers over HTTP (`X-Provider-Signature`); `None`: it need not.
+    pub provider_key: Option<VerifyingKey>,
 }
 
 impl Offer {
@@ -55,6 +60,34 @@ impl Offer {
     }
 }
 
+/// Where an offer is sold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// On this hub.
+    Local,
+    /// On another hub, of which this one sells on or passes on calls.
+    Peer(PeerSource),
+}
+
+impl Source {
+    /// The hub as a call names it in `source_hub`; `None`: this one.
+    pub fn hub(&self) -> Option<&str> {
+        match self {
+            Self::Local => None,
+            Self::Peer(peer) => Some(&peer.hub),
+        }
+    }
+}
+
+/// Another hub that sells an offer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeerSource {
+    /// Its canonical address, without a slash at the end: `https://hub.example`. Searches answer it in `source_hub`.
+    pub hub: String,
+    /// What it calls itself: a stranger's text.
+    pub name: String,
+}
+
 /// How a provider is called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Way {
@@ -62,6 +95,8 @@ pub enum Way {
     Http(String),
     /// A sealed message to the provider agent, answered by one: it needs no public address.
     Relay,
+    /// A call of the hub that [`Offer::source`] names. No listing of an agent says this of itself.
+    Peer,
 }
 
 /// `free_tier {field, max}` of a listing with a price: an input whose number `field` (a path with points) is there and is `max`
@@ -74,10 +109,25 @@ pub struct FreeTier {
     pub max: f64,
 }
 
+/// What a call asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked<'a> {
+    /// AIMarket's id.
+    pub product_id: &'a str,
+    /// AIMarket's id.
+    pub capability_id: &'a str,
+    /// At which hub; `None`: at this one. Else its canonical address, as in [`PeerSource::hub`].
+    pub hub: Option<&'a str>,
+}
+
 /// Finds what is sold. What it answers may be a moment old: the price that it says is the price of the call.
 pub trait Offers: Send + Sync + Debug {
-    /// The offer with these ids.
-    fn find(&self, product_id: &str, capability_id: &str) -> Option<Arc<Offer>>;
+    /// The offer with these ids at this hub.
+    fn find(&self, asked: &Asked<'_>) -> Option<Arc<Offer>>;
+
+    /// At which hubs these ids are sold, as a call names them: `local`, and the addresses of others in their order; for who
+    /// asks at the wrong one. At most a few.
+    fn hubs_of(&self, product_id: &str, capability_id: &str) -> Vec<String>;
 }
 
 /// Whether this can be an AIMarket id: 2 to 80 of `[A-Za-z0-9_.@-]` without `..`. Other listings are not sold.

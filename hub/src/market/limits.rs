@@ -59,3 +59,6 @@ pub const REFERENCE_BYTES_MAX: usize = 200;
 
 /// Bytes of what marks a secret, `aimk_…` among them; longer ones are not looked at.
 pub const SECRET_BYTES_MAX: usize = 256;
+
+/// Hubs that are named to who asks for a capability at another one than those that sell it.
+pub const HUBS_TOLD_MAX: usize = 16;

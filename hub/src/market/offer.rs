@@ -1,7 +1,7 @@
 //! What of a listing is sold, and how: the reading of `kind: capability` listings as offers (docs/protocol/market.md).
 
 use aip_market::money::Usd;
-use aip_market::offer::{Offer, Terms, is_id};
+use aip_market::offer::{Offer, Source, Terms, is_id};
 use aip_market::schema::{Schema, SchemaError};
 use aip_protocol::error::Refusal;
 use aip_protocol::json::Json;
@@ -45,14 +45,15 @@ pub fn offer(stored: &StoredListing) -> Result<Offer, NoOffer> {
     let price = price(&listed);
     let schemas = ["input_schema", "output_schema"].map(|name| schema(&listed, name));
     let is_sold = listed.available.unwrap_or(true) && price.is_some() && schemas.iter().all(Result::is_ok);
-    let (way, timeout, free_tier) = match terms {
-        Some(terms) => (Some(terms.way), terms.timeout, terms.free_tier),
-        None => (None, None, None),
+    let (way, timeout, free_tier, provider_key) = match terms {
+        Some(terms) => (Some(terms.way), terms.timeout, terms.free_tier, terms.public_key),
+        None => (None, None, None, None),
     };
     let [input_schema, output_schema] = schemas.map(Result::unwrap_or_default);
     Ok(Offer {
         id: stored.id.clone(),
         agent: stored.agent.clone(),
+        source: Source::Local,
         product_id,
         capability_id,
         version: stored.version,
@@ -63,6 +64,7 @@ pub fn offer(stored: &StoredListing) -> Result<Offer, NoOffer> {
         way: way.filter(|_| is_sold),
         timeout,
         free_tier,
+        provider_key,
         name: listed.name,
         description: listed.description,
     })

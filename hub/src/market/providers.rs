@@ -41,7 +41,7 @@ impl Providers for MarketProviders {
         match &offer.way {
             Some(Way::Http(url)) => self.http.call(offer, url, call).await,
             Some(Way::Relay) => self.relay.call(offer, call).await,
-            None => Err(ProviderError::Unreachable(
+            Some(Way::Peer) | None => Err(ProviderError::Unreachable(
                 "its listing does not say how it is called".to_owned(),
             )),
         }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use aip_market::offer::{Offer, Offers};
+use aip_market::offer::{Asked, Offer, Offers, Source};
 use aip_market::schema::Schema;
 use aip_protocol::clock::Clock;
 use aip_protocol::name::Did;
@@ -16,8 +16,8 @@ use aip_registry::{Registry, RegistryError, StoreError};
 use tokio::sync::Notify;
 
 use super::limits::{
-    CHANGES_AT_ONCE_MAX, OFFER_BYTES_MAX, OFFER_BYTES_PER_AGENT_MAX, OFFERS_MAX, POLL_INTERVAL,
-    RETRY_INTERVAL, SCHEMA_VALUE_BYTES,
+    CHANGES_AT_ONCE_MAX, HUBS_TOLD_MAX, OFFER_BYTES_MAX, OFFER_BYTES_PER_AGENT_MAX, OFFERS_MAX,
+    POLL_INTERVAL, RETRY_INTERVAL, SCHEMA_VALUE_BYTES,
 };
 use super::offer::{NoOffer, offer};
 
@@ -156,15 +156,7 @@ impl Shelf {
             offer(&stored)
         };
         let offer = match offer {
-            Ok(offer)
-                if self
-                    .registry
-                    .resolve(&offer.agent)
-                    .await?
-                    .is_some_and(|agent| agent.takes_part()) =>
-            {
-                Some(offer)
-            }
+            Ok(offer) if self.is_open(&offer).await? => Some(offer),
             _ => None,
         };
         Ok(Change {
@@ -176,6 +168,15 @@ impl Shelf {
                 expires_at: stored.expires_at,
             }),
         })
+    }
+
+    /// Whether its agent takes part. Whether another hub does is asked at each call.
+    async fn is_open(&self, offer: &Offer) -> Result<bool, FollowError> {
+        if offer.source != Source::Local {
+            return Ok(true);
+        }
+        let agent = self.registry.resolve(&offer.agent).await?;
+        Ok(agent.is_some_and(|agent| agent.takes_part()))
     }
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Held> {
@@ -231,9 +232,12 @@ impl Shelf {
 }
 
 impl Offers for Shelf {
-    fn find(&self, product_id: &str, capability_id: &str) -> Option<Arc<Offer>> {
-        let now = self.clock.now();
-        self.read().first(product_id, capability_id, now).cloned()
+    fn find(&self, asked: &Asked<'_>) -> Option<Arc<Offer>> {
+        self.read().first(asked, self.clock.now()).cloned()
+    }
+
+    fn hubs_of(&self, product_id: &str, capability_id: &str) -> Vec<String> {
+        self.read().hubs_of(product_id, capability_id, self.clock.now())
     }
 }
 
@@ -332,23 +336,48 @@ impl Held {
     /// Whether it can be invoked, and is what its ids name.
     fn is_sold(&self, shelved: &Shelved, now: Timestamp) -> bool {
         let offer = &shelved.offer;
-        let first = self.first(&offer.product_id, &offer.capability_id, now);
+        let asked = Asked {
+            product_id: &offer.product_id,
+            capability_id: &offer.capability_id,
+            hub: offer.source.hub(),
+        };
+        let first = self.first(&asked, now);
         offer.way.is_some() && first.is_some_and(|first| Arc::ptr_eq(first, offer))
     }
 
-    fn first(&self, product_id: &str, capability_id: &str, now: Timestamp) -> Option<&Arc<Offer>> {
+    fn first(&self, asked: &Asked<'_>, now: Timestamp) -> Option<&Arc<Offer>> {
+        self.with_ids(asked.product_id, asked.capability_id, now)
+            .filter(|offer| offer.source.hub() == asked.hub)
+            // Of equal ones the first, which has the lowest number.
+            .min_by_key(|offer| (offer.way.is_none(), offer.product_id != offer.agent.name()))
+    }
+
+    fn hubs_of(&self, product_id: &str, capability_id: &str, now: Timestamp) -> Vec<String> {
+        let hubs: BTreeSet<Option<&str>> = self
+            .with_ids(product_id, capability_id, now)
+            .map(|offer| offer.source.hub())
+            .collect();
+        let names = hubs.into_iter().map(|hub| hub.unwrap_or("local").to_owned());
+        names.take(HUBS_TOLD_MAX).collect()
+    }
+
+    /// What there is of these ids now, in the order in which it was listed.
+    fn with_ids(
+        &self,
+        product_id: &str,
+        capability_id: &str,
+        now: Timestamp,
+    ) -> impl Iterator<Item = &Arc<Offer>> {
         let numbers = self
             .by_ids
-            .get(&(product_id.to_owned(), capability_id.to_owned()))?;
-        let shelved = numbers.iter().filter_map(|number| self.by_number.get(number));
-        let first = shelved
-            .filter(|shelved| shelved.expires_at.is_none_or(|end| now < end))
-            // Of equal ones the first, which has the lowest number.
-            .min_by_key(|shelved| {
-                let offer = &shelved.offer;
-                (offer.way.is_none(), offer.product_id != offer.agent.name())
-            })?;
-        Some(&first.offer)
+            .get(&(product_id.to_owned(), capability_id.to_owned()));
+        let shelved = numbers
+            .into_iter()
+            .flatten()
+            .filter_map(|number| self.by_number.get(number));
+        shelved
+            .filter(move |shelved| shelved.expires_at.is_none_or(|end| now < end))
+            .map(|shelved| &shelved.offer)
     }
 }
 

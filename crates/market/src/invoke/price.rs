@@ -8,7 +8,7 @@ use super::payer::Payer;
 use super::request::Request;
 use crate::market::Market;
 use crate::money::Usd;
-use crate::offer::{FreeTier, Offer};
+use crate::offer::{Asked, FreeTier, Offer};
 use crate::refusal::{MarketCode, MarketRefusal};
 use crate::store::{Charge, Trial};
 
@@ -40,12 +40,7 @@ impl Market {
                 "This hub calls its own capabilities only: `source_hub` is `local`. Call that hub itself.";
             return Err(MarketRefusal::new(MarketCode::HubUnknown, detail));
         }
-        let Request {
-            product_id,
-            capability_id,
-            ..
-        } = request;
-        let offer = self.seams.offers.find(product_id, capability_id).ok_or_else(|| {
+        let offer = self.seams.offers.find(&self.asked(request)).ok_or_else(|| {
             let detail = "There is no such capability here: search for what there is.";
             MarketRefusal::new(MarketCode::CapabilityUnknown, detail)
         })?;
@@ -63,6 +58,15 @@ impl Market {
         } else {
             let detail = "This capability is listed, and cannot be invoked here.";
             Err(MarketRefusal::new(MarketCode::NotInvocable, detail))
+        }
+    }
+
+    /// What is asked for, as offers are found.
+    pub(super) fn asked<'a>(&self, request: &'a Request) -> Asked<'a> {
+        Asked {
+            product_id: &request.product_id,
+            capability_id: &request.capability_id,
+            hub: Some(request.source_hub.trim_end_matches('/')).filter(|hub| !self.is_here(hub)),
         }
     }
 

@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use aip_protocol::error::{ErrorCode, Refusal};
 use aip_protocol::json::{Json, Object};
+use aip_protocol::market::signature::parse_key;
+use aip_protocol::multikey::VerifyingKey;
 
 use super::{FreeTier, Way};
 use crate::limits::{FREE_TIER_FIELD_BYTES_MAX, PROVIDER_TIMEOUT_SECS_MAX, PROVIDER_URL_BYTES_MAX};
 
 /// How a capability is invoked, as its listing says: `{"url":"https://…"}` or `{"relay":true}`, and optionally
-/// `"timeout_secs"` (1 to 300) and `"free_tier":{"field":"a.b","max":10}`. Other members are passed over.
+/// `"timeout_secs"` (1 to 300), `"free_tier":{"field":"a.b","max":10}` and `"public_key"`, with which answers are signed. Other
+/// members are passed over.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Terms {
     /// See [`super::Offer::way`].
@@ -18,6 +21,8 @@ pub struct Terms {
     pub timeout: Option<Duration>,
     /// See [`super::Offer::free_tier`].
     pub free_tier: Option<FreeTier>,
+    /// See [`super::Offer::provider_key`].
+    pub public_key: Option<VerifyingKey>,
 }
 
 impl Terms {
@@ -33,6 +38,7 @@ impl Terms {
             way: way(object)?,
             timeout: timeout(object)?,
             free_tier: object.get("free_tier").map(free_tier).transpose()?,
+            public_key: object.get("public_key").map(public_key).transpose()?,
         })
     }
 }
@@ -79,6 +85,12 @@ fn free_tier(json: &Json) -> Result<FreeTier, Refusal> {
             "`invoke.free_tier` has `field`, a path with points, and `max`, an integer from 0 up or a decimal as text.",
         )),
     }
+}
+
+/// In base64, as AIMarket spells keys.
+fn public_key(json: &Json) -> Result<VerifyingKey, Refusal> {
+    let key = json.as_str().and_then(|text| parse_key(text).ok());
+    key.ok_or_else(|| invalid("`invoke.public_key` is the base64 of an Ed25519 key."))
 }
 
 /// An integer, or plain decimal digits: a listing holds no floats.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aip_market::money::Usd;
-use aip_market::offer::{Offer, Way};
+use aip_market::offer::{Offer, Source, Way};
 use aip_market::provider::ProviderCall;
 use aip_protocol::name::Did;
 use serde_json::Value;
@@ -14,6 +14,7 @@ pub(super) fn offer(agent: &str, way: Way) -> Offer {
     Offer {
         id: "l1".to_owned(),
         agent: Did::parse(agent).unwrap(),
+        source: Source::Local,
         product_id: "shop".to_owned(),
         capability_id: "weather@v1".to_owned(),
         version: 1,
@@ -26,6 +27,7 @@ pub(super) fn offer(agent: &str, way: Way) -> Offer {
         way: Some(way),
         timeout: None,
         free_tier: None,
+        provider_key: None,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use actix_web::test::TestRequest;
+use aip_market::offer::Source;
 use aip_protocol::clock::Clock as _;
 use aip_registry::listings::listing_id;
 use serde_json::json;
@@ -51,7 +52,7 @@ impl World {
     async fn sold(&self, capability: &str) -> Option<String> {
         self.shelf.catch_up().await.unwrap();
         self.shelf
-            .find("product", capability)
+            .find(&here("product", capability))
             .map(|offer| offer.id.clone())
     }
 }
@@ -90,7 +91,10 @@ async fn the_name_of_an_agent_is_its_own_product_and_what_cannot_be_called_stand
     };
     let sold = async |product: &str| {
         world.shelf.catch_up().await.unwrap();
-        world.shelf.find(product, "same").map(|offer| offer.id.clone())
+        world
+            .shelf
+            .find(&here(product, "same"))
+            .map(|offer| offer.id.clone())
     };
     lists(&world.shop, "taken", "other", json!({ "relay": true })).await;
     assert_eq!(sold("other").await, Some(listing_id(&world.shop.did, "taken")));
@@ -177,10 +181,19 @@ fn a_schema_weighs_more_than_its_text() {
     assert_eq!(weighed, 100 + 2 * SCHEMA_VALUE_BYTES);
 }
 
+fn here<'a>(product_id: &'a str, capability_id: &'a str) -> Asked<'a> {
+    Asked {
+        product_id,
+        capability_id,
+        hub: None,
+    }
+}
+
 fn plain(agent: &str, capability_id: &str, input_schema: Option<Schema>) -> Offer {
     Offer {
         id: "lst_1".to_owned(),
         agent: Did::parse(agent).unwrap(),
+        source: Source::Local,
         product_id: "product".to_owned(),
         capability_id: capability_id.to_owned(),
         version: 1,
@@ -193,5 +206,6 @@ fn plain(agent: &str, capability_id: &str, input_schema: Option<Schema>) -> Offe
         way: None,
         timeout: None,
         free_tier: None,
+        provider_key: None,
     }
 }

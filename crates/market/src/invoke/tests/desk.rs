@@ -22,7 +22,7 @@ use super::faulty::Faulty;
 use crate::invoke::{InvokeCall, InvokeHeaders};
 use crate::market::{Market, MarketConfig, Seams};
 use crate::money::Usd;
-use crate::offer::{FreeTier, Offer, Offers, Way};
+use crate::offer::{Asked, FreeTier, Offer, Offers, Source, Way};
 use crate::provider::{ProviderCall, ProviderError, Providers};
 use crate::schema::Schema;
 use crate::store::{
@@ -79,12 +79,28 @@ impl Providers for Provider {
 pub(super) struct Shelf(Mutex<Vec<Arc<Offer>>>);
 
 impl Offers for Shelf {
-    fn find(&self, product_id: &str, capability_id: &str) -> Option<Arc<Offer>> {
+    fn find(&self, asked: &Asked<'_>) -> Option<Arc<Offer>> {
         let offers = self.0.lock().unwrap();
-        offers
+        let is_asked = |offer: &&Arc<Offer>| {
+            (
+                offer.product_id.as_str(),
+                offer.capability_id.as_str(),
+                offer.source.hub(),
+            ) == (asked.product_id, asked.capability_id, asked.hub)
+        };
+        offers.iter().find(is_asked).cloned()
+    }
+
+    fn hubs_of(&self, product_id: &str, capability_id: &str) -> Vec<String> {
+        let offers = self.0.lock().unwrap();
+        let with_ids = |offer: &&Arc<Offer>| {
+            (offer.product_id.as_str(), offer.capability_id.as_str()) == (product_id, capability_id)
+        };
+        let hubs = offers
             .iter()
-            .find(|offer| offer.product_id == product_id && offer.capability_id == capability_id)
-            .cloned()
+            .filter(with_ids)
+            .map(|offer| offer.source.hub().unwrap_or("local"));
+        hubs.map(str::to_owned).collect()
     }
 }
 
@@ -97,6 +113,7 @@ pub(super) fn offer() -> Offer {
     Offer {
         id: "lst_1".to_owned(),
         agent: seller(),
+        source: Source::Local,
         product_id: "prod".to_owned(),
         capability_id: "echo@v1".to_owned(),
         version: 1,
@@ -109,6 +126,7 @@ pub(super) fn offer() -> Offer {
         way: Some(Way::Relay),
         timeout: None,
         free_tier: None,
+        provider_key: None,
     }
 }
 
