@@ -10,6 +10,7 @@ pub mod limits;
 pub mod market;
 pub mod money;
 pub mod offer;
+pub mod peers;
 pub mod provider;
 pub mod refusal;
 pub mod schema;

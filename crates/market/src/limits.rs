@@ -115,3 +115,18 @@ pub const STORE_PAUSES: [Duration; 3] = [
     Duration::from_millis(500),
     Duration::from_secs(2),
 ];
+
+/// The longest address of a peer.
+pub const PEER_URL_CHARS_MAX: usize = 256;
+
+/// Peers that are pending at once: anybody can name any number of hubs.
+pub const PENDING_PEERS_MAX: u64 = 2_000;
+
+/// How long what a peer offers is sold without a good answer of it.
+pub const PEER_FRESH: Duration = Duration::from_hours(6);
+
+/// How long before its end what a peer offers is renewed, where nothing else has changed.
+pub const PEER_RENEWED_BEFORE: Duration = Duration::from_hours(4);
+
+/// Capabilities in the preview of a pending peer.
+pub const PREVIEW_ROWS_MAX: usize = 25;

@@ -12,6 +12,7 @@ mod channel;
 mod earnings;
 mod invocation;
 mod memory;
+mod peers;
 pub mod rows;
 pub mod steps;
 
@@ -29,6 +30,7 @@ pub use invocation::{
     KeptReceipt, Outcome, Purse, Trial, Unpayable,
 };
 pub use memory::MemoryMarket;
+pub use peers::{Crawled, MarketPeers, PeerChange, PeerChanged, PeerLine, PeerNote, PreviewRow};
 
 /// Why a store could not do what it was asked; it did nothing, unless the answer was lost.
 #[derive(Debug, thiserror::Error)]
