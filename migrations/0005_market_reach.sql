@@ -1,2 +1,38 @@
 -- The market beyond one hub and beyond its own money: peers, payments on chains, jobs (room: registry, for market). Types and
 -- units as in 0004.
+
+-- Listings that were read from the catalog of another hub.
+ALTER TABLE listings ADD COLUMN hub TEXT DEFAULT NULL;  -- its address; NULL: an agent of this hub offers it
+
+-- Other hubs that sell.
+CREATE TABLE market_peers (
+    url          TEXT   NOT NULL PRIMARY KEY,
+    status       TEXT   NOT NULL,  -- pending | active | key_mismatch | blocked
+    mode         TEXT   NOT NULL,  -- broker | sells_for | reseller
+    pinned       TEXT,             -- its key, a Multikey
+    shown        TEXT,             -- the other one that it shows
+    found        TEXT   NOT NULL,  -- seed | operator | announced | the address of the peer that named it
+    depth        BIGINT NOT NULL,
+    declared     TEXT   NOT NULL,  -- what it says about itself, JSON
+    first_ms     BIGINT NOT NULL,
+    due_ms       BIGINT NOT NULL,  -- when it is asked next
+    tried_ms     BIGINT,
+    crawled_ms   BIGINT,           -- when its manifest was last good
+    failures     BIGINT NOT NULL,
+    error        TEXT,
+    capabilities BIGINT NOT NULL,
+    preview      TEXT   NOT NULL   -- some of what a pending one offers, JSON
+);
+CREATE INDEX market_peers_by_due ON market_peers (due_ms, url) WHERE status <> 'blocked';
+CREATE INDEX market_peers_by_status ON market_peers (status, first_ms, url);
+CREATE INDEX market_peers_by_key ON market_peers (pinned);
+
+-- What was decided about them; lines are added and never changed.
+CREATE TABLE market_peer_lines (
+    number BIGINT NOT NULL PRIMARY KEY,  -- from 1, without a gap
+    peer   TEXT   NOT NULL,
+    actor  TEXT   NOT NULL,  -- operator | hub
+    action TEXT   NOT NULL,
+    detail TEXT   NOT NULL,
+    at_ms  BIGINT NOT NULL
+);

@@ -122,6 +122,11 @@ pub enum Origin {
         /// What the hub calls whoever did.
         provider: String,
     },
+    /// It was read from the catalog of another hub, which is who answers for it: no agent has signed it.
+    Peer {
+        /// The other hub's address.
+        hub: String,
+    },
 }
 
 /// A listing as stores keep it.

@@ -41,7 +41,7 @@ macro_rules! stamp_contract {
             the_oldest_tokens_go, sweep_takes_what_is_over_and_nothing_else,
         ]);
         $crate::stamp_contract!(@suite listings, $open, [
-            nothing_is_there_before, a_listing_comes_back_as_it_was_put, a_higher_version_replaces_a_lower_one,
+            nothing_is_there_before, a_listing_comes_back_as_it_was_put, a_listing_of_another_hub_says_so, a_higher_version_replaces_a_lower_one,
             the_same_again_changes_nothing, a_version_is_not_replaced_by_a_lower_or_equal_one,
             a_deleted_listing_leaves_its_version, an_agents_listings_are_listed, an_agent_has_no_more_than_it_may,
             tombstones_are_bounded, many_are_judged_one_after_the_other, one_of_many_versions_wins,

@@ -99,6 +99,19 @@ pub async fn nothing_is_there_before<S: Listings>(store: Arc<S>) {
     assert_eq!(store.count_listings().await.unwrap(), ListingCounts::default());
 }
 
+/// What another hub sells says so, and what was said otherwise before is replaced whole.
+pub async fn a_listing_of_another_hub_says_so<S: Listings>(store: Arc<S>) {
+    let of = |hub: &str, number: u64| NewListing {
+        origin: Origin::Peer { hub: hub.to_owned() },
+        ..version("hub", "x", number, hub)
+    };
+    put(&*store, &of("https://one.example/a", 1)).await;
+    let listing = put(&*store, &of("https://two.example", 2)).await;
+    let origin = Origin::Peer { hub: "https://two.example".to_owned() };
+    assert_eq!(listing.origin, origin);
+    assert_eq!(store.get(&listing.id).await.unwrap().map(|kept| kept.origin), Some(origin));
+}
+
 /// All that was said about it, byte for byte.
 pub async fn a_listing_comes_back_as_it_was_put<S: Listings>(store: Arc<S>) {
     let new = NewListing {

@@ -71,7 +71,7 @@ pub struct Crawled {
 }
 
 /// A capability of a peer that nobody has let sell: shown to the operator, found by nobody.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreviewRow {
     /// Its product.
     pub product_id: String,
@@ -84,8 +84,6 @@ pub struct PreviewRow {
     /// What a call would cost, in millionths of a dollar.
     pub price_micros: u64,
 }
-
-impl Eq for PreviewRow {}
 
 /// What came of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]

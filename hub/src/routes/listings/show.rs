@@ -58,6 +58,7 @@ pub(super) fn origin(stored: &StoredListing) -> &'static str {
     match stored.origin {
         Origin::Signed => "signed",
         Origin::Ingested { .. } => "ingested",
+        Origin::Peer { .. } => "peer",
     }
 }
 

@@ -41,9 +41,16 @@ fn digest(row: &AnyRow) -> Result<[u8; 32], StoreError> {
     Ok(digest)
 }
 
+fn origin(row: &AnyRow) -> Result<Origin, StoreError> {
+    let (provider, hub): (Option<String>, Option<String>) = (column(row, "provider")?, column(row, "hub")?);
+    Ok(match (provider, hub) {
+        (_, Some(hub)) => Origin::Peer { hub },
+        (Some(provider), None) => Origin::Ingested { provider },
+        (None, None) => Origin::Signed,
+    })
+}
+
 pub(super) fn stored_listing(row: &AnyRow) -> Result<StoredListing, StoreError> {
-    let provider: Option<String> = column(row, "provider")?;
-    let origin = provider.map_or(Origin::Signed, |provider| Origin::Ingested { provider });
     Ok(StoredListing {
         id: column(row, "id")?,
         number: number(row, "number")?,
@@ -53,7 +60,7 @@ pub(super) fn stored_listing(row: &AnyRow) -> Result<StoredListing, StoreError> 
         deleted: column::<i64>(row, "deleted")? != 0,
         json: column::<String>(row, "json")?.into_bytes(),
         digest: digest(row)?,
-        origin,
+        origin: origin(row)?,
         flags: flags(row)?,
         change_seq: number(row, "change_seq")?,
         stored_at: time(row, "stored_at_ms")?,

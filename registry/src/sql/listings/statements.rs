@@ -7,9 +7,9 @@ use crate::sql::statements::rows;
 
 /// Everything about a listing, in the order in which it is written.
 const COLUMNS: &str = "id, number, agent, listing_id, version, deleted, digest, provider, flags, change_seq, \
-     stored_at_ms, expires_at_ms, json";
+     stored_at_ms, expires_at_ms, json, hub";
 /// How many that are.
-const COLUMN_COUNT: usize = 13;
+const COLUMN_COUNT: usize = 14;
 
 fn select(rest: &str) -> String {
     format!("SELECT {COLUMNS} FROM listings WHERE {rest}")
@@ -138,6 +138,6 @@ mod tests {
     #[test]
     fn columns_are_counted() {
         assert_eq!(COLUMNS.split(", ").count(), COLUMN_COUNT);
-        assert!(put(2).contains("$26)") && !put(2).contains("$27"));
+        assert!(put(2).contains("$28)") && !put(2).contains("$29"));
     }
 }

@@ -152,9 +152,10 @@ fn bind<'q>(
     listing: &StoredListing,
 ) -> sqlx::Result<Query<'q, Any, AnyArguments>> {
     let json = str::from_utf8(&listing.json).map_err(|error| sqlx::Error::Encode(Box::new(error)))?;
-    let provider = match &listing.origin {
-        Origin::Signed => None,
-        Origin::Ingested { provider } => Some(provider.clone()),
+    let (provider, hub) = match &listing.origin {
+        Origin::Signed => (None, None),
+        Origin::Ingested { provider } => (Some(provider.clone()), None),
+        Origin::Peer { hub } => (None, Some(hub.clone())),
     };
     Ok(query
         .bind(listing.id.clone())
@@ -169,7 +170,8 @@ fn bind<'q>(
         .bind(to_i64(listing.change_seq))
         .bind(listing.stored_at.unix_millis())
         .bind(listing.expires_at.map(Timestamp::unix_millis))
-        .bind(json.to_owned()))
+        .bind(json.to_owned())
+        .bind(hub))
 }
 
 /// Gives a page of an agent's listings new places in the log, and makes them tombstones if they are removed. Says how many
