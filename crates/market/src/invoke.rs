@@ -49,6 +49,8 @@ pub struct InvokeHeaders {
     pub idempotency_key: Option<String>,
     /// Whether there is `X-Payment`, `PAYMENT` or `PAYMENT-SIGNATURE`.
     pub x402: bool,
+    /// Headers of a payment over x402 as they came, for a hub that is paid directly; names in lower case.
+    pub payment: Vec<(&'static str, String)>,
     /// Whether there is `X-AIMarket-Mandate`.
     pub mandate: bool,
     /// Whether there is `X-AIMarket-Job`.
@@ -84,6 +86,8 @@ pub struct Invoked {
     pub body: Bytes,
     /// Whether this is what an earlier request was answered: the header `Idempotency-Replayed: true`.
     pub replayed: bool,
+    /// Further headers of the answer, about payment; a repetition has none.
+    pub headers: Vec<(&'static str, String)>,
 }
 
 impl Market {

@@ -49,6 +49,7 @@ impl Plan {
             capability_id: self.offer.capability_id.clone(),
             charge,
             trial,
+            payment: None,
             holder: market.config.holder,
             deadline: market.seams.clock.now() + timeout + INVOKE_MARGIN,
         }
@@ -320,6 +321,7 @@ impl From<Answer> for Invoked {
             status: answer.status,
             body: answer.body,
             replayed: false,
+            headers: Vec::new(),
         }
     }
 }

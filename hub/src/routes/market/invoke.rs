@@ -1,7 +1,7 @@
 //! `POST /ai-market/v2/invoke`: calls a capability, and pays for it.
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::ContentType;
+use actix_web::http::header::{ContentType, HeaderName};
 use actix_web::{HttpRequest, HttpResponse, web};
 use aip_market::invoke::{InvokeCall, InvokeHeaders, InvokeReport};
 use aip_market::limits::INPUT_BYTES_MAX;
@@ -23,6 +23,15 @@ const BODY_BYTES_MAX: usize = 4 * INPUT_BYTES_MAX;
 
 /// Headers of ways to pay that this hub does not have.
 const X402: [&str; 3] = ["x-payment", "payment", "payment-signature"];
+
+/// Headers of a payment that go on to a hub that is paid directly.
+const PAYMENT: [&str; 5] = [
+    "x-payment",
+    "payment",
+    "payment-signature",
+    "x-payment-nonce",
+    "x-payment-secret",
+];
 
 /// Invokes a capability.
 #[utoipa::path(
@@ -101,9 +110,20 @@ fn headers(req: &HttpRequest) -> Result<InvokeHeaders, MarketError> {
         visitor: header(req, &VISITOR)?,
         idempotency_key: header(req, &IDEMPOTENCY_KEY)?,
         x402: X402.into_iter().any(has),
+        payment: payment(req)?,
         mandate: has("x-aimarket-mandate"),
         job: has("x-aimarket-job"),
     })
+}
+
+/// What a hub that is paid directly is shown.
+fn payment(req: &HttpRequest) -> Result<Vec<(&'static str, String)>, MarketError> {
+    let mut shown = Vec::new();
+    for name in PAYMENT {
+        let value = header(req, &HeaderName::from_static(name))?;
+        shown.extend(value.map(|value| (name, value)));
+    }
+    Ok(shown)
 }
 
 fn answer(app: &App, req: &HttpRequest, report: InvokeReport) -> Result<HttpResponse, MarketError> {
@@ -123,6 +143,9 @@ fn answer(app: &App, req: &HttpRequest, report: InvokeReport) -> Result<HttpResp
     response.insert_header(ContentType::json());
     if invoked.replayed {
         response.insert_header((REPLAYED, "true"));
+    }
+    for header in invoked.headers {
+        response.append_header(header);
     }
     Ok(response.body(invoked.body))
 }
