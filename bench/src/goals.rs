@@ -3,6 +3,7 @@
 mod accept;
 mod drain;
 mod idle;
+mod invoke;
 mod names;
 mod nats;
 mod nostr;
@@ -33,9 +34,12 @@ pub(crate) struct Options {
     /// Seconds of load per side and round.
     #[arg(long, default_value_t = 2.0)]
     secs: f64,
-    /// Only these goals, separated by commas (P1,P7,scale,reconnect).
+    /// Only these goals, separated by commas (P1,P7,scale,reconnect,invoke,invoke-aimarket).
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
+    /// The Python that `aimarket-hub` is installed for with pip, into a temporary folder; only where it is asked for.
+    #[arg(long, default_value = "python3")]
+    python: PathBuf,
     /// The `nostr-rs-relay` program; found on the path by default.
     #[arg(long)]
     nostr: Option<PathBuf>,
@@ -61,6 +65,11 @@ impl Options {
 
     fn wants(&self, ids: &[&str]) -> bool {
         self.only.is_empty() || self.only.iter().any(|id| ids.contains(&id.as_str()))
+    }
+
+    /// Whether it was named: what needs more than this machine is not measured otherwise.
+    fn asks_for(&self, id: &str) -> bool {
+        self.only.iter().any(|named| named == id)
     }
 
     fn scratch(&self) -> anyhow::Result<TempDir> {
@@ -128,6 +137,9 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     }
     if options.wants(&["idle"]) {
         report(idle::measure(options).await?);
+    }
+    if options.wants(&["invoke", "invoke-aimarket"]) {
+        report(invoke::measure(options).await?);
     }
     let missed = rows.iter().filter(|row| !row.met()).count();
     println!(

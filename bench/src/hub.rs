@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use aip_protocol::multikey::SigningKey;
 use aip_protocol::name::Domain;
 use anyhow::{Context, anyhow, bail};
+use serde_json::{Value, json};
 
 use crate::load::{self, Connection};
 use crate::process::{Running, free_port, wait_for_port};
@@ -169,15 +170,28 @@ impl Hub {
 
     /// Decides about a peer as its operator; `folder` is the one that the hub was started on.
     pub(crate) async fn decide(&self, folder: &Path, peer: &str, stance: &str) -> anyhow::Result<()> {
+        let what = format!("PUT /admin/peers/{peer}/stance");
+        self.operate(folder, &what, &json!({ "stance": stance }))
+            .await
+            .map(drop)
+    }
+
+    /// Asks as its operator, with a method and a path; `folder` is the one that the hub was started on. No answer is null.
+    pub(crate) async fn operate(&self, folder: &Path, what: &str, body: &Value) -> anyhow::Result<Value> {
         let token = std::fs::read_to_string(folder.join("data").join("operator.token"))?;
-        let body = format!("{{\"stance\":\"{stance}\"}}");
+        let body = if body.is_null() {
+            String::new()
+        } else {
+            body.to_string()
+        };
         let request = format!(
-            "PUT /admin/peers/{peer}/stance HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+            "{what} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
              Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             token.trim(),
             body.len()
         );
-        operator(folder).await?.call(request.as_bytes()).await.map(drop)
+        let answer = operator(folder).await?.call(request.as_bytes()).await?;
+        Ok(serde_json::from_slice(&answer).unwrap_or_default())
     }
 }
 

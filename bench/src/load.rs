@@ -72,8 +72,13 @@ impl Requests {
 
 /// A POST request as it goes over the wire.
 pub(crate) fn post(path: &str, content_type: &str, body: &[u8]) -> Bytes {
+    post_with(path, content_type, "", body)
+}
+
+/// The same with further header lines, each with its line break.
+pub(crate) fn post_with(path: &str, content_type: &str, lines: &str, body: &[u8]) -> Bytes {
     let head = format!(
-        "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n",
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n{lines}\r\n",
         body.len()
     );
     [head.as_bytes(), body].concat().into()
@@ -199,8 +204,17 @@ impl Connection {
         })
     }
 
-    /// Sends a request and returns the body of its answer.
+    /// Sends a request and returns the body of its answer, which is a good one.
     pub(crate) async fn call(&mut self, request: &[u8]) -> anyhow::Result<Vec<u8>> {
+        let (status, body) = self.exchange(request).await?;
+        if !(200..210).contains(&status) {
+            bail!("{status}: {}", String::from_utf8_lossy(&body));
+        }
+        Ok(body)
+    }
+
+    /// Sends a request and returns the status and the body of its answer.
+    pub(crate) async fn exchange(&mut self, request: &[u8]) -> anyhow::Result<(u16, Vec<u8>)> {
         self.stream.write_all(request).await?;
         self.buffer.clear();
         loop {
@@ -231,8 +245,7 @@ impl Connection {
                 .or_else(|| head.starts_with("HTTP/1.1 204").then(|| "0".to_owned()))
                 .context("an answer without Content-Length")?
                 .parse()?;
-            let good = head.starts_with("HTTP/1.1 20");
-            let head = head.into_owned();
+            let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
             if self.buffer.len() < head_end + length {
                 continue;
             }
@@ -241,14 +254,7 @@ impl Connection {
                 .get(head_end..head_end + length)
                 .unwrap_or_default()
                 .to_vec();
-            if !good {
-                bail!(
-                    "{}: {}",
-                    head.lines().next().unwrap_or_default(),
-                    String::from_utf8_lossy(&body)
-                );
-            }
-            return Ok(body);
+            return Ok((status.context("an answer without a status")?, body));
         }
     }
 }

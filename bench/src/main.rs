@@ -13,6 +13,7 @@ mod goals;
 mod hub;
 mod load;
 mod mail;
+mod market;
 mod monitor;
 mod process;
 mod quality;
@@ -37,6 +38,8 @@ struct Arguments {
 enum Command {
     /// Serves the straw-man hub that the goals compare with; the benchmark starts it itself.
     Strawman(yardstick::strawman::Options),
+    /// Serves the provider that calls of the market are measured with; the benchmark starts it itself.
+    Echo(yardstick::echo::Options),
     /// Measures how well the catalog finds, on sets of judged queries; see docs/SEARCH.md.
     Quality(quality::Options),
     /// Measures how fast the catalog finds and takes up listings, against bare parts; see docs/PERFORMANCE.md.
@@ -51,6 +54,7 @@ fn main() -> anyhow::Result<()> {
         .build()?;
     match command {
         Some(Command::Strawman(options)) => yardstick::strawman::serve(&options),
+        Some(Command::Echo(options)) => yardstick::echo::serve(&options),
         Some(Command::Quality(options)) => runtime.block_on(quality::run(&options)),
         Some(Command::Search(options)) => runtime.block_on(search::run(&options)),
         None => runtime.block_on(goals::run(&options)),

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+pub(crate) mod aimarket;
 pub(crate) mod direct_get;
+pub(crate) mod echo;
 pub(crate) mod fdatasync;
 pub(crate) mod jetstream;
 pub(crate) mod nostr;

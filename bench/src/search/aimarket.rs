@@ -4,8 +4,8 @@
 //! two for a query that it has not seen, so new queries, repeated ones, and text alone are told apart.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,12 +22,9 @@ use super::times::Times;
 use crate::agents::Crowd;
 use crate::hub::Hub;
 use crate::load::{self, Connection};
-use crate::process::{Running, free_port, wait_for_port};
 use crate::quality::spread;
 use crate::report::{Bound, Row};
-
-/// Its name and version on `PyPI`.
-const PACKAGE: &str = "aimarket-hub==3.16.0";
+use crate::yardstick::aimarket::{Package, done, skip};
 
 /// Capabilities: as many as its own market showed, and many.
 pub(super) const LISTINGS: [u64; 2] = [47, 5_000];
@@ -41,8 +38,6 @@ const LIMIT: usize = 20;
 /// How long our hub may take to embed all listings.
 const PATIENCE: Duration = Duration::from_mins(15);
 
-const SCRIPT: &str = include_str!("aimarket.py");
-
 /// Measures at this number of capabilities. No rows where it cannot be installed; why is told.
 pub(super) async fn measure(
     options: &Options,
@@ -51,10 +46,10 @@ pub(super) async fn measure(
     listings: u64,
 ) -> anyhow::Result<Vec<Row>> {
     let scratch = tempfile::tempdir()?;
-    let theirs = match Theirs::install(&options.python, scratch.path()) {
-        Ok(theirs) => theirs,
+    let theirs = match Package::install(&options.python, &scratch.path().join("theirs")) {
+        Ok(package) => Sold(package),
         Err(reason) => {
-            skip(&format!("{reason:#}"));
+            skip(&reason);
             return Ok(Vec::new());
         }
     };
@@ -112,30 +107,10 @@ fn row(what: &'static str, theirs: &Times, ours: &Times) -> Row {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "what is left out is told beside the report")]
-fn skip(reason: &str) {
-    eprintln!("aimarket-hub is left out: {reason}");
-}
+/// What it sells here, and what it is asked.
+struct Sold(Package);
 
-/// Their hub, in a temporary folder.
-struct Theirs {
-    python: PathBuf,
-    dir: PathBuf,
-}
-
-impl Theirs {
-    fn install(python: &Path, dir: &Path) -> anyhow::Result<Self> {
-        let venv = dir.join("venv");
-        done(Command::new(python).args(["-m", "venv"]).arg(&venv))?;
-        let python = venv.join("bin/python");
-        done(Command::new(&python).args(["-m", "pip", "install", "--quiet", PACKAGE]))?;
-        std::fs::write(dir.join("aimarket.py"), SCRIPT)?;
-        Ok(Self {
-            python,
-            dir: dir.to_owned(),
-        })
-    }
-
+impl Sold {
     fn write(&self, made: &Made, listings: u64, asked: &[Asked]) -> anyhow::Result<()> {
         let mut lines = String::new();
         for number in 1..=listings {
@@ -146,21 +121,17 @@ impl Theirs {
             });
             writeln!(lines, "{row}")?;
         }
-        std::fs::write(self.dir.join("capabilities.jsonl"), lines)?;
+        std::fs::write(self.0.dir().join("capabilities.jsonl"), lines)?;
         let queries: Vec<String> = asked.iter().map(|asked| json!(asked.whole).to_string()).collect();
         Ok(std::fs::write(
-            self.dir.join("queries.jsonl"),
+            self.0.dir().join("queries.jsonl"),
             queries.join("\n"),
         )?)
     }
 
     fn script(&self, verb: &str) -> Command {
-        let mut command = Command::new(&self.python);
-        command
-            .current_dir(&self.dir)
-            .args(["aimarket.py", verb, "capabilities.jsonl"])
-            .env("AIMARKET_DB_PATH", self.dir.join("hub.db"))
-            .env("AIMARKET_SEED_LIST", "");
+        let mut command = self.0.script(verb);
+        command.arg("capabilities.jsonl");
         command
     }
 
@@ -172,12 +143,7 @@ impl Theirs {
 
     /// Its hub, one query after the other.
     async fn over_http(&self, asked: &[Asked]) -> anyhow::Result<Times> {
-        let port = free_port()?;
-        let log = std::fs::File::create(self.dir.join("hub.log"))?;
-        let mut command = self.script("serve");
-        command.arg(port.to_string()).stdout(Stdio::null()).stderr(log);
-        let _process = Running::start(&mut command)?;
-        wait_for_port(port)?;
+        let theirs = self.0.serve(self.script("serve"))?;
         let path = |asked: &Asked| {
             format!(
                 "/ai-market/v2/search?limit={LIMIT}&intent={}",
@@ -186,8 +152,8 @@ impl Theirs {
         };
         let requests: Vec<Bytes> = asked.iter().map(|asked| load::get(&path(asked))).collect();
         // What it keeps of capabilities, it keeps from the first query on.
-        one_by_one(port, requests.get(..1).unwrap_or_default()).await?;
-        one_by_one(port, &requests).await
+        one_by_one(theirs.port, requests.get(..1).unwrap_or_default()).await?;
+        one_by_one(theirs.port, &requests).await
     }
 }
 
@@ -282,12 +248,4 @@ fn encoded(text: &str) -> String {
         }
     };
     text.bytes().map(byte).collect()
-}
-
-/// Runs to its end and says what it printed.
-fn done(command: &mut Command) -> anyhow::Result<String> {
-    let output = command.output().with_context(|| format!("{command:?}"))?;
-    let errors = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{command:?}: {}", errors.trim());
-    Ok(String::from_utf8(output.stdout)?)
 }
