@@ -78,8 +78,19 @@ pub struct Response {
     pub cache_control: Option<String>,
     /// `Retry-After`.
     pub retry_after: Option<String>,
+    /// Those of [`limits::FIELDS_KEPT`] that it has, each once, in visible ASCII and of at most
+    /// [`limits::FIELD_BYTES_MAX`] bytes.
+    pub fields: Vec<(&'static str, String)>,
     /// The body, whole, at most [`Limits::answer_bytes_max`] bytes.
     pub body: Bytes,
+}
+
+impl Response {
+    /// The value of a field that is kept.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        let found = self.fields.iter().find(|(kept, _)| *kept == name);
+        found.map(|(_, value)| value.as_str())
+    }
 }
 
 /// The way to other hubs: one request, one whole and bounded answer.

@@ -398,3 +398,17 @@ pub const BACKFILL_ITEMS_MAX: usize = 256;
 
 /// Peers in a view of who hands in how much.
 pub const LOADS_MAX: usize = 100;
+
+/// Fields of answers that are kept beside those that have a place of their own: those about payment, and a provider's
+/// signature.
+pub const FIELDS_KEPT: [&str; 6] = [
+    "payment-required",
+    "payment-response",
+    "x-payment-response",
+    "x-payment-nonce",
+    "x-provider-signature",
+    "etag",
+];
+
+/// The longest value of one of them, in bytes.
+pub const FIELD_BYTES_MAX: usize = 16 * 1024;

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
-use reqwest::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use reqwest::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use rustls::crypto::{CryptoProvider, ring};
 use tokio::time::Instant;
 
 use self::kept::KeptHosts;
 use super::resolver::GuardedResolver;
 use super::{Answer, EgressError, Exchange, Limits, Method, Outbound, Policy, Request, Resolve, Response};
-use crate::limits::{IDLE_CONNECTIONS_PER_HOST_MAX, IDLE_TIMEOUT};
+use crate::limits::{FIELD_BYTES_MAX, FIELDS_KEPT, IDLE_CONNECTIONS_PER_HOST_MAX, IDLE_TIMEOUT};
 
 /// What we call ourselves to strangers.
 const USER_AGENT: &str = concat!("aip-hub/", env!("CARGO_PKG_VERSION"));
@@ -113,9 +113,21 @@ impl Exchange for GuardedClient {
             content_type: field(CONTENT_TYPE).map(media_type),
             cache_control: field(CACHE_CONTROL).map(str::to_owned),
             retry_after: field(RETRY_AFTER).map(str::to_owned),
+            fields: kept_fields(response.headers()),
             body: body.freeze(),
         })
     }
+}
+
+/// A field that is there twice is none: two readers could take one each.
+fn kept_fields(headers: &HeaderMap) -> Vec<(&'static str, String)> {
+    let value_of = |name: &'static str| {
+        let mut values = headers.get_all(name).iter();
+        let value = values.next()?.to_str().ok()?;
+        let is_plain = values.next().is_none() && value.len() <= FIELD_BYTES_MAX;
+        is_plain.then(|| (name, value.to_owned()))
+    };
+    FIELDS_KEPT.into_iter().filter_map(value_of).collect()
 }
 
 fn build(builder: impl Fn() -> reqwest::ClientBuilder) -> Result<reqwest::Client, EgressError> {

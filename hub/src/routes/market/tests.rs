@@ -56,9 +56,8 @@ impl Exchange for Provider {
         Ok(Response {
             status,
             content_type: Some("application/json".to_owned()),
-            cache_control: None,
-            retry_after: None,
             body: Bytes::from(body.to_string()),
+            ..Response::default()
         })
     }
 }

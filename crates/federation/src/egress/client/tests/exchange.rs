@@ -102,8 +102,8 @@ async fn exchange_within(
 
 #[tokio::test]
 async fn fields_that_matter_come_back_and_go_out() {
-    let headers =
-        "content-type: Application/JSON; charset=utf-8\r\ncache-control: max-age=60\r\nretry-after: 7\r\n";
+    let headers = "content-type: Application/JSON; charset=utf-8\r\ncache-control: max-age=60\r\nretry-after: 7\r\n\
+        Payment-Required: e30=\r\netag: \"a\"\r\nETag: \"b\"\r\nset-cookie: a=b\r\n";
     let server = Server::answering(answer("429 Too Many", headers, "{}")).await;
     let got = exchange(&local(), Method::Post, &server.url()).await.unwrap();
     let expected = Response {
@@ -111,6 +111,7 @@ async fn fields_that_matter_come_back_and_go_out() {
         content_type: Some("application/json".to_owned()),
         cache_control: Some("max-age=60".to_owned()),
         retry_after: Some("7".to_owned()),
+        fields: vec![("payment-required", "e30=".to_owned())],
         body: Bytes::from_static(b"{}"),
     };
     assert_eq!(got, expected);
