@@ -36,3 +36,21 @@ CREATE TABLE market_peer_lines (
     detail TEXT   NOT NULL,
     at_ms  BIGINT NOT NULL
 );
+
+-- Payments that moved outside the hub (x402), or may have: each pays one call. One that was given back is gone.
+CREATE TABLE market_payments (
+    key_hash       TEXT   NOT NULL PRIMARY KEY,  -- of network, asset, payer and the payer's nonce
+    invocation     TEXT   NOT NULL,
+    status         TEXT   NOT NULL,              -- claimed | settling | settled | unclear
+    amount         BIGINT NOT NULL,
+    payment        TEXT   NOT NULL,              -- what was shown, and for which terms: "t" and text, or "x" and hexadecimal
+    answer_status  BIGINT,                       -- what the call ends with, while it is settling
+    answer_body    TEXT,
+    receipt_nonce  TEXT,
+    receipt        TEXT,
+    transaction_id TEXT,                         -- once it is settled
+    at_ms          BIGINT NOT NULL
+);
+ALTER TABLE market_invocations ADD COLUMN payment TEXT;  -- what it is paid with outside the hub
+CREATE INDEX market_invocations_settling ON market_invocations (deadline_ms, id) WHERE status = 'settling';
+ALTER TABLE market_earnings ADD COLUMN paid_directly BIGINT NOT NULL DEFAULT 0;  -- outside the hub: not in `earned`

@@ -78,6 +78,12 @@ pub const FAULTS_MAX: usize = 10;
 /// Words of a provider or of a fault that are passed on, in bytes.
 pub const TOLD_BYTES_MAX: usize = 300;
 
+/// The longest name of a transaction that a facilitator tells, in bytes.
+pub const TRANSACTION_BYTES_MAX: usize = 200;
+
+/// The longest `PAYMENT-SIGNATURE`, in characters of base64.
+pub const PAYMENT_CHARS_MAX: usize = 8 * 1024;
+
 /// The shortest and the longest id of a product or a capability.
 pub const ID_CHARS_MIN: usize = 2;
 

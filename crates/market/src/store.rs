@@ -12,6 +12,7 @@ mod channel;
 mod earnings;
 mod invocation;
 mod memory;
+mod payment;
 mod peers;
 pub mod rows;
 pub mod steps;
@@ -27,9 +28,10 @@ pub use channel::{
 pub use earnings::{Earned, Earnings, PaidOut, Totals};
 pub use invocation::{
     Answer, Begin, Begun, Charge, Finish, Finished, Idempotency, Invocation, InvocationStatus, Invocations,
-    KeptReceipt, Outcome, Purse, Trial, Unpayable,
+    KeptReceipt, Outcome, Purse, TakeOver, Trial, Unpayable,
 };
 pub use memory::MemoryMarket;
+pub use payment::{PaymentClaim, PaymentStatus, Planned, Unsettled};
 pub use peers::{Crawled, MarketPeers, PeerChange, PeerChanged, PeerLine, PeerNote, PreviewRow};
 
 /// Why a store could not do what it was asked; it did nothing, unless the answer was lost.
@@ -44,6 +46,12 @@ pub enum StoreError {
 }
 
 /// Everything the market keeps.
-pub trait MarketStore: Accounts + Channels + Invocations + Earnings + Debug + Send + Sync {}
+pub trait MarketStore:
+    Accounts + Channels + Invocations + Earnings + MarketPeers + Debug + Send + Sync
+{
+}
 
-impl<T: Accounts + Channels + Invocations + Earnings + Debug + Send + Sync> MarketStore for T {}
+impl<T> MarketStore for T where
+    T: Accounts + Channels + Invocations + Earnings + MarketPeers + Debug + Send + Sync
+{
+}

@@ -136,6 +136,7 @@ impl Families {
             ("paid_out", totals.paid_out),
             ("fees", totals.fees),
             ("demo_returned", totals.demo_returned),
+            ("paid_directly", totals.paid_directly),
         ] {
             let micros = i64::try_from(amount.micros()).unwrap_or(i64::MAX);
             money.with_label_values(&[of]).set(micros);

@@ -6,7 +6,7 @@ use aip_market::money::Usd;
 use aip_market::store::{
     Account, AccountId, Accounts, ApiKey, Begin, Begun, Channel, ChannelId, Channels, Closed, Created,
     Credited, Earned, Earnings, Entry, Finish, Finished, Idempotency, Invocation, Invocations, KeyId,
-    MarketStore, NewAccount, NewChannel, NewKey, Opened, PaidOut, StoreError, ToppedUp, Totals,
+    MarketStore, NewAccount, NewChannel, NewKey, Opened, PaidOut, Planned, StoreError, TakeOver, ToppedUp, Totals, Unsettled,
 };
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
@@ -152,6 +152,21 @@ impl Invocations for PausableMarket {
     async fn begin(&self, begin: Begin, now: Timestamp) -> Result<Begun, StoreError> {
         let _change = self.begin_change().await?;
         self.market.begin(begin, now).await
+    }
+
+    async fn settle(&self, id: Uuid, planned: Planned, now: Timestamp) -> Result<Finished, StoreError> {
+        let _change = self.begin_change().await?;
+        self.market.settle(id, planned, now).await
+    }
+
+    async fn unsettled(
+        &self,
+        take: TakeOver,
+        limit: u32,
+        now: Timestamp,
+    ) -> Result<Vec<Unsettled>, StoreError> {
+        let _change = self.begin_change().await?;
+        self.market.unsettled(take, limit, now).await
     }
 
     async fn finish(&self, id: Uuid, finish: Finish, now: Timestamp) -> Result<Finished, StoreError> {

@@ -11,12 +11,12 @@ use aip_market::money::Usd;
 use aip_market::store::rows::EarnedRow;
 use aip_market::store::steps::{
     Abandon, AddKey, BeginInvocation, CloseChannel, CreateAccount, Credit, ExpireChannels, FinishInvocation,
-    ForgetAnswers, OpenChannel, PayOut, RevokeKey, SetBudget, Step, Suspend, TopUp,
+    ForgetAnswers, OpenChannel, PayOut, RevokeKey, SetBudget, Settle, Step, Suspend, TakeUnsettled, TopUp,
 };
 use aip_market::store::{
     Account, AccountId, Accounts, ApiKey, Begin, Begun, Channel, ChannelId, Channels, Closed, Created,
     Credited, Earned, Earnings, Entry, Finish, Finished, Idempotency, Invocation, Invocations, KeyId,
-    NewAccount, NewChannel, NewKey, Opened, PaidOut, StoreError, ToppedUp, Totals,
+    NewAccount, NewChannel, NewKey, Opened, PaidOut, Planned, StoreError, TakeOver, ToppedUp, Totals, Unsettled,
 };
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
@@ -224,6 +224,14 @@ impl Invocations for SqlStore {
 
     async fn begin(&self, begin: Begin, now: Timestamp) -> Answer<Begun> {
         self.step(BeginInvocation { begin, now }).await
+    }
+
+    async fn settle(&self, id: Uuid, planned: Planned, _now: Timestamp) -> Answer<Finished> {
+        self.step(Settle { id, planned }).await
+    }
+
+    async fn unsettled(&self, take: TakeOver, limit: u32, now: Timestamp) -> Answer<Vec<Unsettled>> {
+        self.step(TakeUnsettled { take, limit, now }).await
     }
 
     async fn finish(&self, id: Uuid, finish: Finish, now: Timestamp) -> Answer<Finished> {

@@ -267,6 +267,7 @@ impl Market {
                 "The call costs {price} USD, and the budget leaves {left} USD."
             ))
             .with("budget_left", left.to_f64()),
+            Unpayable::PaymentUsed => self.payment_used(&plan.offer),
             Unpayable::NoPurse => failed("The purse has ended, or was closed.".to_owned()),
             Unpayable::TrialsUsed(used) => {
                 let detail = format!("Your {used} free calls are used; the call costs {price} USD.");

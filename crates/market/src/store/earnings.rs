@@ -16,8 +16,10 @@ pub struct Earned {
     pub earned: Usd,
     /// What of it was paid out by the operator.
     pub paid_out: Usd,
-    /// How many calls it was for: those that cost something.
+    /// How many calls it was for: those that cost something, also those that were paid directly.
     pub calls: u64,
+    /// What buyers paid it outside this hub (x402): it is not in `earned`, owed by nobody, and without a fee.
+    pub paid_directly: Usd,
 }
 
 /// What came of noting a payment to a provider.
@@ -55,6 +57,8 @@ pub struct Totals {
     pub fees: Usd,
     /// What was left of demo channels when they ended.
     pub demo_returned: Usd,
+    /// What buyers paid providers outside this hub: it is in none of the others.
+    pub paid_directly: Usd,
 }
 
 impl Totals {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use uuid::Uuid;
 
-use super::{AccountId, ChannelId, KeyId, StoreError};
+use super::{AccountId, ChannelId, KeyId, PaymentClaim, Planned, StoreError, Unsettled};
 use crate::money::Usd;
 
 /// What a call is paid from.
@@ -67,6 +67,8 @@ pub struct Begin {
     pub charge: Option<Charge>,
     /// Set instead of a charge, never beside one.
     pub trial: Option<Trial>,
+    /// What pays it outside this hub; set instead of a charge, never beside one.
+    pub payment: Option<PaymentClaim>,
     /// Which process makes it.
     pub holder: Uuid,
     /// It is over by then: what is still under way may be given up by anybody.
@@ -99,6 +101,8 @@ pub enum Unpayable {
     NoPurse,
     /// The visitor had its free calls: so many.
     TrialsUsed(u32),
+    /// The payment pays another call, or did.
+    PaymentUsed,
 }
 
 /// Where an invocation is.
@@ -106,9 +110,11 @@ pub enum Unpayable {
 pub enum InvocationStatus {
     /// Its charge is held.
     Started,
+    /// The work is done, and its payment is being made outside: it is not given up any more.
+    Settling,
     /// Its answer is there.
     Finished,
-    /// Its process was lost; its charge went back.
+    /// Its process was lost, or it was withdrawn; its charge went back.
     Abandoned,
 }
 
@@ -125,7 +131,7 @@ pub struct Invocation {
     pub product_id: String,
     /// AIMarket's ids.
     pub capability_id: String,
-    /// What was paid.
+    /// What was paid from a purse of this hub.
     pub charged: Usd,
     /// What was answered, where the same can be asked again ([`Begin::idempotency`]); forgotten after
     /// [`crate::limits::ANSWERS_KEPT`].
@@ -154,8 +160,17 @@ pub enum Outcome {
         /// At most `amount`.
         fee: Usd,
     },
-    /// The work was not done: what is held goes back, and a trial is given back.
+    /// The work was not done: what is held goes back, and so does a trial or a claimed payment.
     Released,
+    /// As if it had never begun: also what makes repetitions the same is forgotten, and the answer is not kept.
+    Withdrawn,
+    /// The payment was made outside, by this transaction.
+    Paid {
+        /// As the network names it; at most [`crate::limits::TRANSACTION_BYTES_MAX`] bytes.
+        transaction: String,
+    },
+    /// The work was done, and nobody can say whether the payment was made: it stays claimed.
+    Unclear,
 }
 
 /// The end of an invocation: money, receipt and answer in one step.
@@ -178,6 +193,17 @@ pub struct KeptReceipt {
     pub receipt: Bytes,
 }
 
+/// Who takes over calls whose payment is being made.
+#[derive(Debug, Clone, Copy)]
+pub struct TakeOver {
+    /// Whose they were; `None`: anybody's that are past their deadline.
+    pub holder: Option<Uuid>,
+    /// Whose they are now.
+    pub by: Uuid,
+    /// Until then.
+    pub until: Timestamp,
+}
+
 /// What came of ending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finished {
@@ -198,7 +224,17 @@ pub trait Invocations {
     /// id and holder once more is [`Begun::Started`] and holds nothing more, so that who lost the answer may ask again.
     async fn begin(&self, begin: Begin, now: Timestamp) -> Result<Begun, StoreError>;
 
-    /// Ends one.
+    /// Says that the work of a call is done and that its payment is being made outside, and keeps what it ends with. From here
+    /// on it ends only by [`Self::finish`].
+    async fn settle(&self, id: Uuid, planned: Planned, now: Timestamp) -> Result<Finished, StoreError>;
+
+    /// Takes over calls whose payment was being made by a process that is lost: of `holder`, or, for `None`, those that are
+    /// past their deadline. They are the caller's (`by`) until `until`, so that each is asked about by one process. At most
+    /// `limit` and a page.
+    async fn unsettled(&self, take: TakeOver, limit: u32, now: Timestamp)
+    -> Result<Vec<Unsettled>, StoreError>;
+
+    /// Ends one that is under way or being settled.
     async fn finish(&self, id: Uuid, finish: Finish, now: Timestamp) -> Result<Finished, StoreError>;
 
     /// Gives up what is under way: of `holder`, or, for `None`, what is past its deadline. Charges and trials go back, and the

@@ -1,5 +1,6 @@
 //! The store that forgets everything when it is dropped: for tests, and for trying things out.
 
+mod peers;
 mod reads;
 mod state;
 
@@ -10,19 +11,22 @@ use bytes::Bytes;
 use tokio::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
 
+use super::steps::{ChangePeer, ForgetPeer, ForgetSilentPeers, TakeDuePeers};
 use super::steps::{
     Abandon, AddKey, BeginInvocation, CloseChannel, CreateAccount, Credit, ExpireChannels, FinishInvocation,
-    ForgetAnswers, OpenChannel, PayOut, RevokeKey, SetBudget, Step, Suspend, TopUp,
+    ForgetAnswers, OpenChannel, PayOut, RevokeKey, SetBudget, Settle, Step, Suspend, TakeUnsettled, TopUp,
 };
+use super::{MarketPeers, PeerChange, PeerChanged, PeerLine, PeerNote, PreviewRow};
 use super::{
     Account, AccountId, Accounts, ApiKey, Begin, Begun, Channel, ChannelId, Channels, Closed, Created,
     Credited, Earned, Earnings, Entry, Finish, Finished, Idempotency, Invocation, Invocations, KeyId,
-    NewAccount, NewChannel, NewKey, Opened, PaidOut, StoreError, ToppedUp, Totals,
+    NewAccount, NewChannel, NewKey, Opened, PaidOut, Planned, StoreError, TakeOver, ToppedUp, Totals, Unsettled,
 };
 use crate::money::Usd;
+use crate::peers::MarketPeer;
 use state::State;
 
-/// Accounts, channels, invocations and earnings in memory.
+/// Accounts, channels, invocations, earnings and peers in memory.
 #[derive(Debug, Default)]
 pub struct MemoryMarket(Mutex<State>);
 
@@ -166,6 +170,19 @@ impl Invocations for MemoryMarket {
         self.run(BeginInvocation { begin, now }).await
     }
 
+    async fn settle(&self, id: Uuid, planned: Planned, _now: Timestamp) -> Result<Finished, StoreError> {
+        self.run(Settle { id, planned }).await
+    }
+
+    async fn unsettled(
+        &self,
+        take: TakeOver,
+        limit: u32,
+        now: Timestamp,
+    ) -> Result<Vec<Unsettled>, StoreError> {
+        self.run(TakeUnsettled { take, limit, now }).await
+    }
+
     async fn finish(&self, id: Uuid, finish: Finish, now: Timestamp) -> Result<Finished, StoreError> {
         self.run(FinishInvocation { id, finish, now }).await
     }
@@ -221,5 +238,64 @@ impl Earnings for MemoryMarket {
 
     async fn totals(&self) -> Result<Totals, StoreError> {
         Ok(self.state().await.totals())
+    }
+}
+
+#[async_trait]
+impl MarketPeers for MemoryMarket {
+    async fn market_peer(&self, url: &str) -> Result<Option<MarketPeer>, StoreError> {
+        Ok(self.state().await.peers.one(url))
+    }
+
+    async fn market_peers(&self, after: Option<&str>, limit: u32) -> Result<Vec<MarketPeer>, StoreError> {
+        Ok(self.state().await.peers.page(after, limit))
+    }
+
+    async fn peer_preview(&self, url: &str) -> Result<Vec<PreviewRow>, StoreError> {
+        Ok(self.state().await.peers.preview(url))
+    }
+
+    async fn change_peer(
+        &self,
+        url: &str,
+        change: PeerChange,
+        note: Option<PeerNote>,
+        now: Timestamp,
+    ) -> Result<PeerChanged, StoreError> {
+        let url = url.to_owned();
+        self.run(ChangePeer {
+            url,
+            change,
+            note,
+            now,
+        })
+        .await
+    }
+
+    async fn due_peers(
+        &self,
+        now: Timestamp,
+        until: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<MarketPeer>, StoreError> {
+        self.run(TakeDuePeers { now, until, limit }).await
+    }
+
+    async fn forget_peer(
+        &self,
+        url: &str,
+        note: Option<PeerNote>,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let url = url.to_owned();
+        self.run(ForgetPeer { url, note, now }).await
+    }
+
+    async fn forget_silent_peers(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        self.run(ForgetSilentPeers { before, limit }).await
+    }
+
+    async fn peer_lines(&self, before: Option<u64>, limit: u32) -> Result<Vec<PeerLine>, StoreError> {
+        Ok(self.state().await.peers.lines(before, limit))
     }
 }

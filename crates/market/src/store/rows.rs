@@ -1,15 +1,18 @@
 //! What a store keeps, row by row: the seam between the steps of money ([`super::steps`]), which are written once, and the
 //! place where it is kept.
 
+use aip_protocol::multikey::VerifyingKey;
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
+use bytes::Bytes;
 use uuid::Uuid;
 
 use super::{
     Account, AccountId, Answer, ApiKey, Begun, Channel, ChannelId, Charge, Earned, Entry, Invocation,
-    InvocationStatus, KeptReceipt, KeyId,
+    InvocationStatus, KeptReceipt, KeyId, PaymentStatus, PeerLine, Planned, PreviewRow,
 };
 use crate::money::Usd;
+use crate::peers::MarketPeer;
 
 /// All the money that was ever made; never more than [`Usd::MAX`] together, so that no sum of it overflows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -83,6 +86,8 @@ pub struct InvocationRow {
     pub charge: Option<Charge>,
     /// The visitor whose free call it is.
     pub visitor: Option<[u8; 32]>,
+    /// The payment that it is paid with.
+    pub payment: Option<[u8; 32]>,
     /// Which process makes it.
     pub holder: Uuid,
     /// After it anybody may give it up.
@@ -137,10 +142,31 @@ impl Repeat {
             return Begun::OtherBody;
         }
         match there.status {
-            InvocationStatus::Started => Begun::Running,
+            InvocationStatus::Started | InvocationStatus::Settling => Begun::Running,
             InvocationStatus::Finished | InvocationStatus::Abandoned => Begun::Again(there.with(self.answer)),
         }
     }
+}
+
+/// A payment outside this hub, as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PaymentRow {
+    /// See [`super::PaymentClaim::key`].
+    pub key: [u8; 32],
+    /// The call that it pays.
+    pub invocation: Uuid,
+    /// What became of it.
+    pub status: PaymentStatus,
+    /// See [`super::PaymentClaim::amount`].
+    pub amount: Usd,
+    /// See [`super::PaymentClaim::payment`].
+    pub payment: Bytes,
+    /// What its call ends with, while it is being made.
+    pub planned: Option<Planned>,
+    /// The transaction, once it was made.
+    pub transaction: Option<String>,
+    /// When it was claimed.
+    pub at: Timestamp,
 }
 
 /// What a provider earned, as it is kept.
@@ -161,6 +187,7 @@ impl EarnedRow {
                 earned: Usd::ZERO,
                 paid_out: Usd::ZERO,
                 calls: 0,
+                paid_directly: Usd::ZERO,
             },
             fees: Usd::ZERO,
         }
@@ -282,6 +309,26 @@ pub trait Rows: Send {
     fn put_invocation(&mut self, row: &InvocationRow)
     -> impl Future<Output = Result<(), Self::Error>> + Send;
 
+    /// Calls whose payment is being made: of a holder, or those whose deadline is `now` or was before, the oldest first.
+    fn settling(
+        &mut self,
+        holder: Option<Uuid>,
+        now: Timestamp,
+        limit: u32,
+    ) -> impl Future<Output = Result<Vec<InvocationRow>, Self::Error>> + Send;
+
+    /// One payment.
+    fn payment(
+        &mut self,
+        key: &[u8; 32],
+    ) -> impl Future<Output = Result<Option<PaymentRow>, Self::Error>> + Send;
+
+    /// Makes or replaces a payment.
+    fn put_payment(&mut self, row: &PaymentRow) -> impl Future<Output = Result<(), Self::Error>> + Send;
+
+    /// Forgets a payment.
+    fn drop_payment(&mut self, key: &[u8; 32]) -> impl Future<Output = Result<(), Self::Error>> + Send;
+
     /// What was asked under this key.
     fn repeat(&mut self, key: &[u8; 32]) -> impl Future<Output = Result<Option<Repeat>, Self::Error>> + Send;
 
@@ -328,4 +375,51 @@ pub trait Rows: Send {
 
     /// Makes or replaces it.
     fn put_earned(&mut self, row: &EarnedRow) -> impl Future<Output = Result<(), Self::Error>> + Send;
+
+    /// One peer.
+    fn peer(
+        &mut self,
+        url: &str,
+    ) -> impl Future<Output = Result<Option<MarketPeer>, Self::Error>> + Send;
+
+    /// The peers with this key pinned, the first by their addresses.
+    fn peers_with_key(
+        &mut self,
+        key: &VerifyingKey,
+        limit: u32,
+    ) -> impl Future<Output = Result<Vec<MarketPeer>, Self::Error>> + Send;
+
+    /// How many peers are pending.
+    fn pending_peers(&mut self) -> impl Future<Output = Result<u64, Self::Error>> + Send;
+
+    /// Peers that are due at `now` and not blocked, the longest waiting first.
+    fn due_peers(
+        &mut self,
+        now: Timestamp,
+        limit: u32,
+    ) -> impl Future<Output = Result<Vec<MarketPeer>, Self::Error>> + Send;
+
+    /// Pending peers that strangers named, that were first heard of before this and gave no good answer since, the oldest
+    /// first.
+    fn silent_peers(
+        &mut self,
+        before: Timestamp,
+        limit: u32,
+    ) -> impl Future<Output = Result<Vec<MarketPeer>, Self::Error>> + Send;
+
+    /// Makes or replaces a peer; its preview stays as it is where none is given.
+    fn put_peer(
+        &mut self,
+        peer: &MarketPeer,
+        preview: Option<&[PreviewRow]>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send;
+
+    /// Removes a peer; whether it was there.
+    fn drop_peer(&mut self, url: &str) -> impl Future<Output = Result<bool, Self::Error>> + Send;
+
+    /// The number of the last line about peers; 0 before the first.
+    fn last_peer_line(&mut self) -> impl Future<Output = Result<u64, Self::Error>> + Send;
+
+    /// Adds a line about a peer.
+    fn add_peer_line(&mut self, line: &PeerLine) -> impl Future<Output = Result<(), Self::Error>> + Send;
 }

@@ -7,6 +7,8 @@ mod account;
 mod channel;
 mod invocation;
 mod payer;
+mod payment;
+mod peers;
 
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
@@ -19,6 +21,8 @@ use crate::money::Usd;
 pub use account::{AddKey, CreateAccount, Credit, RevokeKey, SetBudget, Suspend};
 pub use channel::{CloseChannel, ExpireChannels, OpenChannel, TopUp};
 pub use invocation::{Abandon, BeginInvocation, FinishInvocation, ForgetAnswers};
+pub use payment::{Settle, TakeUnsettled};
+pub use peers::{ChangePeer, ForgetPeer, ForgetSilentPeers, TakeDuePeers};
 
 /// One durable step.
 pub trait Step: Send + Sync + 'static {

@@ -29,6 +29,7 @@ pub async fn providers_earn_and_are_paid<S: Store>(store: Arc<S>) {
         earned: Usd::ZERO,
         paid_out: Usd::ZERO,
         calls: 0,
+        paid_directly: Usd::ZERO,
     };
     assert_eq!(store.earned(&seller).await.unwrap(), nothing);
     sold(&*store, 1, "seller", "1", "0.1").await;
@@ -120,6 +121,7 @@ pub async fn the_sum_of_everything<S: Store>(store: Arc<S>) {
         paid_out: usd("0.5"),
         fees: usd("0.25"),
         demo_returned: usd("1"),
+        paid_directly: Usd::ZERO,
     };
     assert_eq!(balanced(&*store).await, all);
 }

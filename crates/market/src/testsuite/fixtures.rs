@@ -138,6 +138,7 @@ pub fn free_call(number: u128) -> Begin {
         capability_id: "cap'; --".to_owned(),
         charge: None,
         trial: None,
+        payment: None,
         holder: Uuid::from_u128(1),
         deadline: at(60),
     }

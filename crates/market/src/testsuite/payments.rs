@@ -71,6 +71,7 @@ pub async fn a_call_is_held_and_paid<S: Store>(store: Arc<S>) {
         earned: usd("0.24"),
         paid_out: Usd::ZERO,
         calls: 1,
+        paid_directly: Usd::ZERO,
     };
     assert_eq!(store.earned(&agent("seller")).await.unwrap(), earned);
     let totals = balanced(&*store).await;

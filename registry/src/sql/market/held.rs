@@ -2,7 +2,7 @@
 //! change of the market does, in every process. So they come one after the other, and each may read before it decides.
 
 use aip_market::store::rows::{
-    AccountRow, EarnedRow, InvocationRow, Issued, KeyRow, Reference, Repeat, Rows,
+    AccountRow, EarnedRow, InvocationRow, Issued, KeyRow, PaymentRow, Reference, Repeat, Rows,
 };
 use aip_market::store::steps::Step;
 use aip_market::store::{AccountId, Answer, Channel, ChannelId, Entry, Funding, KeptReceipt, KeyId, Purse};
@@ -298,6 +298,7 @@ impl Rows for HeldRows<'_> {
     async fn put_invocation(&mut self, row: &InvocationRow) -> sqlx::Result<()> {
         let (id, holder) = (row.id.to_string(), row.holder.to_string());
         let visitor = row.visitor.map(hex::encode);
+        let payment = row.payment.map(hex::encode);
         let purse = row.charge.as_ref().map(|charge| &charge.purse);
         let [account, account_key] = payer(match purse {
             Some(Purse::Account { account, key }) => Some((account, key)),
@@ -329,8 +330,62 @@ impl Rows for HeldRows<'_> {
             micros(row.fee),
             millis(row.started_at),
             Bind::OptionalNumber(row.ended_at.map(Timestamp::unix_millis)),
+            Bind::OptionalText(payment.as_deref()),
         ];
         self.run(&statements::PUT_INVOCATION, &values).await.map(drop)
+    }
+
+    async fn settling(
+        &mut self,
+        holder: Option<Uuid>,
+        now: Timestamp,
+        limit: u32,
+    ) -> sqlx::Result<Vec<InvocationRow>> {
+        let limit = limit_bind(limit);
+        if let Some(holder) = holder.map(|holder| holder.to_string()) {
+            let values = [Bind::Text(&holder), limit];
+            self.all(&statements::LIST_SETTLING_BY, &values, rows::invocation)
+                .await
+        } else {
+            let values = [millis(now), limit];
+            self.all(&statements::LIST_SETTLING, &values, rows::invocation)
+                .await
+        }
+    }
+
+    async fn payment(&mut self, key: &[u8; 32]) -> sqlx::Result<Option<PaymentRow>> {
+        let key = hex::encode(key);
+        self.one(&statements::GET_PAYMENT, &[Bind::Text(&key)], rows::payment)
+            .await
+    }
+
+    async fn put_payment(&mut self, row: &PaymentRow) -> sqlx::Result<()> {
+        let (key, invocation) = (hex::encode(row.key), row.invocation.to_string());
+        let payment = rows::bytes_text(&row.payment);
+        let (answer, receipt) = row.planned.as_ref().map(|planned| (&planned.answer, &planned.receipt)).unzip();
+        let body = answer.map(|answer| rows::bytes_text(&answer.body));
+        let kept = receipt.map(|receipt| rows::bytes_text(&receipt.receipt));
+        let values = [
+            Bind::Text(&key),
+            Bind::Text(&invocation),
+            Bind::Text(rows::payment_status_text(row.status)),
+            micros(row.amount),
+            Bind::Text(&payment),
+            Bind::OptionalNumber(answer.map(|answer| answer.status.into())),
+            Bind::OptionalText(body.as_deref()),
+            Bind::OptionalText(receipt.map(|receipt| receipt.nonce.as_str())),
+            Bind::OptionalText(kept.as_deref()),
+            Bind::OptionalText(row.transaction.as_deref()),
+            millis(row.at),
+        ];
+        self.run(&statements::PUT_PAYMENT, &values).await.map(drop)
+    }
+
+    async fn drop_payment(&mut self, key: &[u8; 32]) -> sqlx::Result<()> {
+        let key = hex::encode(key);
+        self.run(statements::DROP_PAYMENT, &[Bind::Text(&key)])
+            .await
+            .map(drop)
     }
 
     async fn repeat(&mut self, key: &[u8; 32]) -> sqlx::Result<Option<Repeat>> {
@@ -416,6 +471,7 @@ impl Rows for HeldRows<'_> {
             micros(earned.paid_out),
             micros(*fees),
             Bind::Number(to_i64(earned.calls)),
+            micros(earned.paid_directly),
         ];
         self.run(&statements::PUT_EARNED, &values).await.map(drop)
     }

@@ -2,11 +2,11 @@
 
 use aip_market::money::Usd;
 use aip_market::store::rows::{
-    AccountRow, EarnedRow, InvocationRow, Issued, KeyRow, Purpose, Reference, Repeat,
+    AccountRow, EarnedRow, InvocationRow, Issued, KeyRow, PaymentRow, Purpose, Reference, Repeat,
 };
 use aip_market::store::{
     Account, AccountId, Answer, ApiKey, Channel, ChannelId, ChannelStatus, Charge, Earned, Entry, EntryKind,
-    Funding, InvocationStatus, KeyId, Purse, Totals,
+    Funding, InvocationStatus, KeptReceipt, KeyId, PaymentStatus, Planned, Purse, Totals,
 };
 use aip_protocol::name::Did;
 use bytes::Bytes;
@@ -23,6 +23,11 @@ fn damaged(text: &str, what: &str) -> StoreError {
 fn usd(row: &AnyRow, name: &str) -> Result<Usd, StoreError> {
     let micros = number(row, name)?;
     Usd::from_micros(micros).ok_or_else(|| damaged(&micros.to_string(), "is not an amount"))
+}
+
+/// A sum that no money of this hub bounds.
+fn most(row: &AnyRow, name: &str) -> Result<Usd, StoreError> {
+    Ok(Usd::from_micros(number(row, name)?).unwrap_or(Usd::MAX))
 }
 
 fn optional_usd(row: &AnyRow, name: &str) -> Result<Option<Usd>, StoreError> {
@@ -211,6 +216,7 @@ pub(super) fn channel(row: &AnyRow) -> Result<Channel, StoreError> {
 pub(super) fn invocation_status_text(status: InvocationStatus) -> &'static str {
     match status {
         InvocationStatus::Started => "started",
+        InvocationStatus::Settling => "settling",
         InvocationStatus::Finished => "finished",
         InvocationStatus::Abandoned => "abandoned",
     }
@@ -227,11 +233,13 @@ fn charge(row: &AnyRow) -> Result<Option<Charge>, StoreError> {
 pub(super) fn invocation(row: &AnyRow) -> Result<InvocationRow, StoreError> {
     let status = match column::<&str>(row, "status")? {
         "started" => InvocationStatus::Started,
+        "settling" => InvocationStatus::Settling,
         "finished" => InvocationStatus::Finished,
         "abandoned" => InvocationStatus::Abandoned,
         other => return Err(damaged(other, "is not where a call is")),
     };
     let visitor: Option<String> = column(row, "visitor")?;
+    let payment: Option<String> = column(row, "payment")?;
     Ok(InvocationRow {
         id: id(row, "id")?,
         status,
@@ -240,12 +248,59 @@ pub(super) fn invocation(row: &AnyRow) -> Result<InvocationRow, StoreError> {
         capability_id: column(row, "capability")?,
         charge: charge(row)?,
         visitor: visitor.as_deref().map(read_hash).transpose()?,
+        payment: payment.as_deref().map(read_hash).transpose()?,
         holder: id(row, "holder")?,
         deadline: time(row, "deadline_ms")?,
         charged: usd(row, "charged")?,
         fee: usd(row, "fee")?,
         started_at: time(row, "started_at_ms")?,
         ended_at: optional_time(row, "ended_at_ms")?,
+    })
+}
+
+/// How the status of a payment is written.
+pub(super) fn payment_status_text(status: PaymentStatus) -> &'static str {
+    match status {
+        PaymentStatus::Claimed => "claimed",
+        PaymentStatus::Settling => "settling",
+        PaymentStatus::Settled => "settled",
+        PaymentStatus::Unclear => "unclear",
+    }
+}
+
+fn payment_status(row: &AnyRow) -> Result<PaymentStatus, StoreError> {
+    match column::<&str>(row, "status")? {
+        "claimed" => Ok(PaymentStatus::Claimed),
+        "settling" => Ok(PaymentStatus::Settling),
+        "settled" => Ok(PaymentStatus::Settled),
+        "unclear" => Ok(PaymentStatus::Unclear),
+        other => Err(damaged(other, "is not what became of a payment")),
+    }
+}
+
+/// What a call ends with, while its payment is being made.
+fn planned(row: &AnyRow) -> Result<Option<Planned>, StoreError> {
+    let Some(answer) = answer(row)? else {
+        return Ok(None);
+    };
+    let receipt = KeptReceipt {
+        nonce: column(row, "receipt_nonce")?,
+        receipt: receipt(row)?,
+    };
+    Ok(Some(Planned { answer, receipt }))
+}
+
+pub(super) fn payment(row: &AnyRow) -> Result<PaymentRow, StoreError> {
+    let payment: String = column(row, "payment")?;
+    Ok(PaymentRow {
+        key: hash(row, "key_hash")?,
+        invocation: id(row, "invocation")?,
+        status: payment_status(row)?,
+        amount: usd(row, "amount")?,
+        payment: read_bytes(&payment)?,
+        planned: planned(row)?,
+        transaction: column(row, "transaction_id")?,
+        at: time(row, "at_ms")?,
     })
 }
 
@@ -279,6 +334,7 @@ pub(super) fn earned(row: &AnyRow) -> Result<EarnedRow, StoreError> {
         earned: usd(row, "earned")?,
         paid_out: usd(row, "paid_out")?,
         calls: count(row, "calls")?,
+        paid_directly: usd(row, "paid_directly")?,
     };
     let fees = usd(row, "fees")?;
     Ok(EarnedRow { earned, fees })
@@ -296,6 +352,7 @@ pub(super) fn totals(row: &AnyRow) -> Result<Totals, StoreError> {
         paid_out: usd(row, "paid_out")?,
         fees: usd(row, "fees")?,
         demo_returned: usd(row, "demo_returned")?,
+        paid_directly: most(row, "paid_directly")?,
     })
 }
 

@@ -8,8 +8,10 @@ const KEY: &str = "account, id, hash, label, budget, spent, created_at_ms";
 const CHANNEL: &str = "id, secret_hash, account, account_key, deposit, used, held, refunded, status, opened_at_ms, \
      expires_at_ms";
 const INVOCATION: &str = "id, status, agent, product, capability, account, account_key, channel, amount, visitor, holder, \
-     deadline_ms, charged, fee, started_at_ms, ended_at_ms";
-const EARNED: &str = "agent, earned, paid_out, fees, calls";
+     deadline_ms, charged, fee, started_at_ms, ended_at_ms, payment";
+const PAYMENT: &str = "key_hash, invocation, status, amount, payment, answer_status, answer_body, receipt_nonce, receipt, \
+     transaction_id, at_ms";
+const EARNED: &str = "agent, earned, paid_out, fees, calls, paid_directly";
 
 /// Columns of a table, of which another one may have some too.
 fn of(table: &str, columns: &str) -> String {
@@ -145,6 +147,27 @@ pub(super) static LIST_STARTED_BY: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
+pub(super) static LIST_SETTLING: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {INVOCATION} FROM market_invocations WHERE status = 'settling' AND deadline_ms <= $1 \
+         ORDER BY deadline_ms, id LIMIT $2"
+    )
+});
+
+pub(super) static LIST_SETTLING_BY: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {INVOCATION} FROM market_invocations WHERE status = 'settling' AND holder = $1 \
+         ORDER BY deadline_ms, id LIMIT $2"
+    )
+});
+
+pub(super) static GET_PAYMENT: LazyLock<String> =
+    LazyLock::new(|| format!("SELECT {PAYMENT} FROM market_payments WHERE key_hash = $1"));
+
+pub(super) static PUT_PAYMENT: LazyLock<String> = LazyLock::new(|| put("market_payments", PAYMENT, 1));
+
+pub(super) const DROP_PAYMENT: &str = "DELETE FROM market_payments WHERE key_hash = $1";
+
 pub(super) static PUT_INVOCATION: LazyLock<String> =
     LazyLock::new(|| put("market_invocations", INVOCATION, 1));
 
@@ -198,7 +221,7 @@ fn sum(what: &str, from: &str) -> String {
 pub(super) static TOTALS: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT m.credited, m.demo, {} AS balances, {} AS held_of_accounts, {} AS held_of_channels, {} AS channels, \
-         {} AS earned, {} AS paid_out, {} AS fees, {} AS demo_returned FROM market_money m WHERE m.id = 1",
+         {} AS earned, {} AS paid_out, {} AS fees, {} AS demo_returned, {} AS paid_directly FROM market_money m WHERE m.id = 1",
         sum("balance", "market_accounts"),
         sum("held", "market_accounts"),
         sum("held", "market_channels"),
@@ -207,11 +230,12 @@ pub(super) static TOTALS: LazyLock<String> = LazyLock::new(|| {
         sum("paid_out", "market_earnings"),
         sum("fees", "market_earnings"),
         sum("refunded", "market_channels WHERE account IS NULL"),
+        sum("paid_directly", "market_earnings"),
     )
 });
 
 /// What cannot be, and the sentence about each that is found all the same.
-pub(in crate::sql) const CHECKS: [(&str, &str); 8] = [
+pub(in crate::sql) const CHECKS: [(&str, &str); 10] = [
     (
         "SELECT CAST(m.credited AS TEXT) FROM market_money m WHERE m.credited + m.demo <> \
          (SELECT COALESCE(SUM(balance + held), 0) FROM market_accounts) \
@@ -255,6 +279,17 @@ pub(in crate::sql) const CHECKS: [(&str, &str); 8] = [
         "SELECT e.agent FROM market_earnings e WHERE e.paid_out > e.earned OR e.earned + e.fees <> \
          (SELECT COALESCE(SUM(i.charged), 0) FROM market_invocations i WHERE i.agent = e.agent) LIMIT $1",
         "what {} earned is not what was paid for its calls",
+    ),
+    (
+        "SELECT e.agent FROM market_earnings e WHERE e.paid_directly <> (SELECT COALESCE(SUM(p.amount), 0) \
+         FROM market_payments p JOIN market_invocations i ON i.id = p.invocation \
+         WHERE i.agent = e.agent AND p.status = 'settled') LIMIT $1",
+        "what {} was paid directly is not what was paid for its calls",
+    ),
+    (
+        "SELECT i.id FROM market_invocations i WHERE i.payment IS NOT NULL AND i.status IN ('started', 'settling') \
+         AND NOT EXISTS (SELECT 1 FROM market_payments p WHERE p.key_hash = i.payment AND p.invocation = i.id) LIMIT $1",
+        "call {} is under way, and the payment that it is paid with is not there",
     ),
 ];
 

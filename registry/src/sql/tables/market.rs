@@ -23,7 +23,7 @@ const fn kept(
 }
 
 /// In the order of the room's other tables.
-pub(super) const TABLES: [Table; 11] = [
+pub(super) const TABLES: [Table; 12] = [
     kept(
         "market_money",
         1,
@@ -133,9 +133,10 @@ pub(super) const TABLES: [Table; 11] = [
             ("fee", Number),
             ("started_at_ms", Number),
             ("ended_at_ms", Number),
+            ("payment", Text),
         ],
         "UPDATE SET status = excluded.status, charged = excluded.charged, fee = excluded.fee, \
-         ended_at_ms = excluded.ended_at_ms WHERE market_invocations.status = 'started'",
+         ended_at_ms = excluded.ended_at_ms WHERE market_invocations.status IN ('started', 'settling')",
     ),
     Table {
         is_swept: true,
@@ -163,6 +164,31 @@ pub(super) const TABLES: [Table; 11] = [
             "NOTHING",
         )
     },
+    Table {
+        is_swept: true,
+        page_rows: COPY_PAGE_LARGE_ROWS,
+        ..kept(
+            "market_payments",
+            1,
+            &[
+                ("key_hash", Text),
+                ("invocation", Text),
+                ("status", Text),
+                ("amount", Number),
+                ("payment", Text),
+                ("answer_status", Number),
+                ("answer_body", Text),
+                ("receipt_nonce", Text),
+                ("receipt", Text),
+                ("transaction_id", Text),
+                ("at_ms", Number),
+            ],
+            "UPDATE SET invocation = excluded.invocation, status = excluded.status, \
+             answer_status = excluded.answer_status, answer_body = excluded.answer_body, \
+             receipt_nonce = excluded.receipt_nonce, receipt = excluded.receipt, \
+             transaction_id = excluded.transaction_id WHERE market_payments.status IN ('claimed', 'settling')",
+        )
+    },
     kept(
         "market_receipts",
         1,
@@ -183,9 +209,10 @@ pub(super) const TABLES: [Table; 11] = [
             ("paid_out", Number),
             ("fees", Number),
             ("calls", Number),
+            ("paid_directly", Number),
         ],
         "UPDATE SET earned = excluded.earned, paid_out = excluded.paid_out, fees = excluded.fees, \
-         calls = excluded.calls WHERE market_earnings.calls <= excluded.calls \
+         calls = excluded.calls, paid_directly = excluded.paid_directly WHERE market_earnings.calls <= excluded.calls \
          AND market_earnings.paid_out <= excluded.paid_out",
     ),
 ];

@@ -179,7 +179,7 @@ impl Sums {
                     .values()
                     .filter(|call| call.payment == Payment::Trial(visitor));
                 let used = of_visitor.filter(|call| match call.status {
-                    InvocationStatus::Started => true,
+                    InvocationStatus::Started | InvocationStatus::Settling => true,
                     InvocationStatus::Finished => call.is_done,
                     InvocationStatus::Abandoned => false,
                 });

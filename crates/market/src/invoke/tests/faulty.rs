@@ -15,7 +15,7 @@ use crate::money::Usd;
 use crate::store::{
     Account, AccountId, Accounts, ApiKey, Begin, Begun, Channel, ChannelId, Channels, Closed, Created,
     Credited, Earned, Earnings, Entry, Finish, Finished, Idempotency, Invocation, Invocations, KeyId,
-    MemoryMarket, NewAccount, NewChannel, NewKey, Opened, PaidOut, StoreError, ToppedUp, Totals,
+    MemoryMarket, NewAccount, NewChannel, NewKey, Opened, PaidOut, Planned, StoreError, TakeOver, ToppedUp, Totals, Unsettled,
 };
 
 /// Counts down: while it is above zero, the step fails.
@@ -60,6 +60,19 @@ impl Invocations for Faulty {
         } else {
             begun
         }
+    }
+
+    async fn settle(&self, id: Uuid, planned: Planned, now: Timestamp) -> Result<Finished, StoreError> {
+        self.store.settle(id, planned, now).await
+    }
+
+    async fn unsettled(
+        &self,
+        take: TakeOver,
+        limit: u32,
+        now: Timestamp,
+    ) -> Result<Vec<Unsettled>, StoreError> {
+        self.store.unsettled(take, limit, now).await
     }
 
     async fn finish(&self, id: Uuid, finish: Finish, now: Timestamp) -> Result<Finished, StoreError> {

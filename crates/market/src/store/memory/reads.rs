@@ -119,6 +119,7 @@ impl State {
             paid_out: earnings().map(|row| row.earned.paid_out).sum(),
             fees: earnings().map(|row| row.fees).sum(),
             demo_returned: demo.map(|channel| channel.refunded).sum(),
+            paid_directly: earnings().map(|row| row.earned.paid_directly).sum(),
         }
     }
 }

@@ -3,16 +3,21 @@
 use std::collections::btree_map::Entry as Place;
 use std::collections::{BTreeMap, BTreeSet};
 
+use aip_protocol::multikey::VerifyingKey;
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 use bytes::Bytes;
 use uuid::Uuid;
 
+use super::peers::PeerState;
 use crate::money::Usd;
-use crate::store::rows::{AccountRow, EarnedRow, InvocationRow, Issued, KeyRow, Reference, Repeat, Rows};
+use crate::peers::MarketPeer;
+use crate::store::rows::{
+    AccountRow, EarnedRow, InvocationRow, Issued, KeyRow, PaymentRow, Reference, Repeat, Rows,
+};
 use crate::store::{
     AccountId, Answer, Channel, ChannelId, ChannelStatus, Entry, Funding, InvocationStatus, KeptReceipt,
-    KeyId, StoreError,
+    KeyId, PeerLine, PreviewRow, StoreError,
 };
 
 type Answered<T> = Result<T, StoreError>;
@@ -33,12 +38,16 @@ pub(super) struct State {
     pub(super) invocations: BTreeMap<Uuid, InvocationRow>,
     /// Those of them that are under way.
     pub(super) under_way: BTreeMap<(Timestamp, Uuid), Uuid>,
+    pub(super) payments: BTreeMap<[u8; 32], PaymentRow>,
+    /// The calls whose payment is being made.
+    pub(super) settling: BTreeSet<Uuid>,
     pub(super) repeats: BTreeMap<[u8; 32], Repeat>,
     /// Under which key an invocation was asked for.
     pub(super) asked: BTreeMap<Uuid, [u8; 32]>,
     pub(super) trials: BTreeMap<[u8; 32], u32>,
     pub(super) receipts: BTreeMap<String, Bytes>,
     pub(super) earnings: BTreeMap<Did, EarnedRow>,
+    pub(super) peers: PeerState,
 }
 
 impl Rows for State {
@@ -171,7 +180,43 @@ impl Rows for State {
         } else {
             self.under_way.remove(&place);
         }
+        if row.status == InvocationStatus::Settling {
+            self.settling.insert(row.id);
+        } else {
+            self.settling.remove(&row.id);
+        }
         self.invocations.insert(row.id, row.clone());
+        Ok(())
+    }
+
+    async fn settling(
+        &mut self,
+        holder: Option<Uuid>,
+        now: Timestamp,
+        limit: u32,
+    ) -> Answered<Vec<InvocationRow>> {
+        let rows = self.settling.iter().filter_map(|id| self.invocations.get(id));
+        let is_asked = |row: &&InvocationRow| match holder {
+            Some(holder) => row.holder == holder,
+            None => row.deadline <= now,
+        };
+        let mut asked: Vec<_> = rows.filter(is_asked).cloned().collect();
+        asked.sort_by_key(|row| (row.deadline, row.id));
+        asked.truncate(limit as usize);
+        Ok(asked)
+    }
+
+    async fn payment(&mut self, key: &[u8; 32]) -> Answered<Option<PaymentRow>> {
+        Ok(self.payments.get(key).cloned())
+    }
+
+    async fn put_payment(&mut self, row: &PaymentRow) -> Answered<()> {
+        self.payments.insert(row.key, row.clone());
+        Ok(())
+    }
+
+    async fn drop_payment(&mut self, key: &[u8; 32]) -> Answered<()> {
+        self.payments.remove(key);
         Ok(())
     }
 
@@ -241,6 +286,44 @@ impl Rows for State {
 
     async fn put_earned(&mut self, row: &EarnedRow) -> Answered<()> {
         self.earnings.insert(row.earned.agent.clone(), row.clone());
+        Ok(())
+    }
+
+    async fn peer(&mut self, url: &str) -> Answered<Option<MarketPeer>> {
+        Ok(self.peers.one(url))
+    }
+
+    async fn peers_with_key(&mut self, key: &VerifyingKey, limit: u32) -> Answered<Vec<MarketPeer>> {
+        Ok(self.peers.with_key(key, limit))
+    }
+
+    async fn pending_peers(&mut self) -> Answered<u64> {
+        Ok(self.peers.pending())
+    }
+
+    async fn due_peers(&mut self, now: Timestamp, limit: u32) -> Answered<Vec<MarketPeer>> {
+        Ok(self.peers.due(now, limit))
+    }
+
+    async fn silent_peers(&mut self, before: Timestamp, limit: u32) -> Answered<Vec<MarketPeer>> {
+        Ok(self.peers.silent(before, limit))
+    }
+
+    async fn put_peer(&mut self, peer: &MarketPeer, preview: Option<&[PreviewRow]>) -> Answered<()> {
+        self.peers.put(peer, preview);
+        Ok(())
+    }
+
+    async fn drop_peer(&mut self, url: &str) -> Answered<bool> {
+        Ok(self.peers.drop(url))
+    }
+
+    async fn last_peer_line(&mut self) -> Answered<u64> {
+        Ok(self.peers.last_line())
+    }
+
+    async fn add_peer_line(&mut self, line: &PeerLine) -> Answered<()> {
+        self.peers.add_line(line);
         Ok(())
     }
 }

@@ -4,6 +4,7 @@ use aip_protocol::time::Timestamp;
 use uuid::Uuid;
 
 use super::payer::Payer;
+use super::payment;
 use super::{Step, page, plain, rest, sum, whole};
 use crate::money::Usd;
 use crate::store::rows::{EarnedRow, InvocationRow, Repeat, Rows};
@@ -33,7 +34,7 @@ impl Step for BeginInvocation {
         let taken = match (&begin.trial, &begin.charge) {
             (Some(trial), _) => take_trial(rows, trial).await?,
             (None, Some(charge)) => hold(rows, charge, begin.id, now).await?,
-            (None, None) => Ok(()),
+            (None, None) => payment::claim(rows, begin, now).await?,
         };
         if let Err(unpayable) = taken {
             return Ok(Begun::Unpayable(unpayable));
@@ -76,6 +77,14 @@ impl BeginInvocation {
         Ok(Some(repeat.say(&idempotency.body, there)))
     }
 
+    /// What pays it outside, where nothing pays it here.
+    fn payment(&self) -> Option<[u8; 32]> {
+        let begin = &self.begin;
+        let is_paid_here = begin.charge.is_some() || begin.trial.is_some();
+        let claim = begin.payment.as_ref().filter(|_| !is_paid_here);
+        claim.map(|claim| claim.key)
+    }
+
     fn row(&self, now: Timestamp) -> InvocationRow {
         let begin = &self.begin;
         InvocationRow {
@@ -86,6 +95,7 @@ impl BeginInvocation {
             capability_id: plain(&begin.capability_id),
             charge: begin.charge.clone().filter(|_| begin.trial.is_none()),
             visitor: begin.trial.as_ref().map(|trial| trial.visitor),
+            payment: self.payment(),
             holder: begin.holder,
             deadline: whole(begin.deadline),
             charged: Usd::ZERO,
@@ -158,11 +168,18 @@ impl Step for FinishInvocation {
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Result<Finished, R::Error> {
         let found = rows.invocation(self.id).await?;
-        let Some(mut row) = found.filter(|row| row.status == InvocationStatus::Started) else {
+        let is_open = |status| matches!(status, InvocationStatus::Started | InvocationStatus::Settling);
+        let Some(mut row) = found.filter(|row| is_open(row.status)) else {
             return Ok(Finished::NotStarted);
         };
         let now = whole(self.now);
         settle(rows, &mut row, &self.finish.outcome, now).await?;
+        if self.finish.outcome == Outcome::Withdrawn {
+            row.status = InvocationStatus::Abandoned;
+            rows.put_invocation(&row).await?;
+            rows.drop_repeat(self.id).await?;
+            return Ok(Finished::Done);
+        }
         row.status = InvocationStatus::Finished;
         rows.put_invocation(&row).await?;
         rows.set_answer(self.id, &self.finish.answer).await?;
@@ -183,7 +200,9 @@ async fn settle<R: Rows>(
     let held = row.charge.as_ref().map_or(Usd::ZERO, |charge| charge.amount);
     let (paid, fee) = match outcome {
         Outcome::Captured { amount, fee } => (held.min(*amount), held.min(*amount).min(*fee)),
-        Outcome::Released => (Usd::ZERO, Usd::ZERO),
+        Outcome::Released | Outcome::Withdrawn | Outcome::Paid { .. } | Outcome::Unclear => {
+            (Usd::ZERO, Usd::ZERO)
+        }
     };
     match row.charge.as_ref().map(|charge| &charge.purse) {
         Some(Purse::Account { account, key }) => {
@@ -207,7 +226,8 @@ async fn settle<R: Rows>(
         earned.fees = sum::<R>(earned.fees, fee)?;
         rows.put_earned(&earned).await?;
     }
-    if let (Outcome::Released, Some(visitor)) = (outcome, &row.visitor) {
+    payment::end(rows, row, outcome).await?;
+    if let (Outcome::Released | Outcome::Withdrawn, Some(visitor)) = (outcome, &row.visitor) {
         let used = rows.trials(visitor).await?;
         rows.set_trials(visitor, used.saturating_sub(1)).await?;
     }

@@ -34,6 +34,7 @@ impl Sums {
             paid_out: usd(self.paid_out.values().sum()),
             fees: usd(self.calls.values().map(|call| call.fee).sum()),
             demo_returned: usd(demo().filter_map(|(_, line)| line.refund).sum()),
+            paid_directly: Usd::ZERO,
         }
     }
 
