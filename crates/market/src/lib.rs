@@ -11,6 +11,7 @@ pub mod market;
 pub mod money;
 pub mod offer;
 pub mod peers;
+pub mod progress;
 pub mod provider;
 pub mod refusal;
 pub mod schema;

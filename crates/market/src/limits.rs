@@ -27,6 +27,37 @@ pub const FREE_ANSWER_BYTES_MAX: usize = 16 * 1024;
 /// The largest input of an invocation, as JSON, in bytes.
 pub const INPUT_BYTES_MAX: usize = 64 * 1024;
 
+/// The largest word that a provider says while it works, as JSON, in bytes.
+pub const WORD_BYTES_MAX: usize = 16 * 1024;
+
+/// Words of one call; further ones are not passed on.
+pub const PROGRESS_WORDS_MAX: u64 = 10_000;
+
+/// Bytes of the words of one call; further ones are not passed on.
+pub const PROGRESS_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// The last words of a call that are kept for who follows it slowly, or comes back to it.
+pub const PROGRESS_WINDOW_WORDS: usize = 256;
+
+/// The same, in bytes: [`UNDER_WAY_MAX`] times this is what they may take.
+pub const PROGRESS_WINDOW_BYTES: usize = 128 * 1024;
+
+/// How long a followed call that has ended is kept in memory, for who comes back to it: its words, and an answer that is too
+/// large to be kept elsewhere.
+pub const ENDED_CALLS_KEPT: Duration = Duration::from_mins(10);
+
+/// Bytes of all of them; the oldest go first.
+pub const ENDED_CALLS_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Streams of events of calls that are open at once in one process.
+pub const FOLLOWERS_MAX: usize = 2 * UNDER_WAY_MAX;
+
+/// Time between two looks at a call that another process makes, or ends.
+pub const JOB_LOOK_INTERVAL: Duration = Duration::from_secs(2);
+
+/// What the client of a provider may take to tell it that its work is not wanted any more.
+pub const CANCEL_GRACE: Duration = Duration::from_secs(5);
+
 /// The largest result of a provider, as JSON, in bytes.
 pub const RESULT_BYTES_MAX: usize = 1024 * 1024;
 

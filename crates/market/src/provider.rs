@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::offer::Offer;
+use crate::progress::ProgressSink;
 
 /// One call of a provider.
 #[derive(Debug, Clone)]
@@ -18,6 +20,11 @@ pub struct ProviderCall {
     pub input: Value,
     /// How long it may take.
     pub timeout: Duration,
+    /// Where it may say how far it is; `None`: nobody follows the call.
+    pub progress: Option<ProgressSink>,
+    /// Cancelled when the result is not wanted any more: whoever can tell the provider does, and ends soon. What it ends with is
+    /// not looked at.
+    pub cancelled: CancellationToken,
 }
 
 /// Why there is no result. None of these costs the buyer anything.

@@ -7,6 +7,7 @@ use aip_market::offer::{Offer, Source, Way};
 use aip_market::provider::ProviderCall;
 use aip_protocol::name::Did;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 /// `weather@v1` of an agent.
@@ -37,5 +38,7 @@ pub(super) fn call(input: Value, timeout: Duration) -> ProviderCall {
         id: Uuid::from_u128(0x0011_2233_4455_4677_8899_aabb_ccdd_eeff),
         input,
         timeout,
+        progress: None,
+        cancelled: CancellationToken::new(),
     }
 }
