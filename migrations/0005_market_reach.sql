@@ -54,3 +54,8 @@ CREATE TABLE market_payments (
 ALTER TABLE market_invocations ADD COLUMN payment TEXT;  -- what it is paid with outside the hub
 CREATE INDEX market_invocations_settling ON market_invocations (deadline_ms, id) WHERE status = 'settling';
 ALTER TABLE market_earnings ADD COLUMN paid_directly BIGINT NOT NULL DEFAULT 0;  -- outside the hub: not in `earned`
+
+-- What is known of a listing beside what it says: which words it had before, and what an operator decided about it.
+ALTER TABLE listings ADD COLUMN trail TEXT NOT NULL DEFAULT '';  -- JSON; empty: nothing
+ALTER TABLE listings ADD COLUMN review TEXT DEFAULT NULL;        -- released or rejected, a blank, and the hash of what it said
+CREATE INDEX listings_suspect ON listings (id) WHERE flags <> '[]' OR review IS NOT NULL;

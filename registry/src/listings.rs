@@ -12,6 +12,7 @@
 mod id;
 mod ledger;
 mod provider;
+mod trail;
 
 use std::fmt;
 
@@ -26,6 +27,7 @@ pub(crate) use id::is_listing_id;
 pub use id::listing_id;
 pub(crate) use ledger::{Holding, Ledger, LogState};
 pub use provider::{NewProvider, Provider};
+pub use trail::{Review, Reviewed, Rewording, Said, Trail, Verdict};
 
 /// Listings and providers. Times are kept to the whole millisecond.
 ///
@@ -90,6 +92,19 @@ pub trait Listings: fmt::Debug + Send + Sync {
     /// Gives every listing of an agent a new place at the end of the log, so that who follows it looks anew at something
     /// that the listings themselves do not say, such as the agent's standing. Says how many.
     async fn touch_of(&self, agent: &Did) -> Result<u64, StoreError>;
+
+    /// Up to `limit` listings that have flags, or that an operator decided about, in the order of their ids, after `after`; no
+    /// tombstones.
+    async fn suspects(&self, after: Option<&str>, limit: u32) -> Result<Vec<StoredListing>, StoreError>;
+
+    /// Notes what an operator decided about a listing, and gives it a new place at the end of the log; without a verdict only
+    /// that. Where `version` is said, it must be the stored one.
+    async fn review(
+        &self,
+        id: &str,
+        version: Option<u64>,
+        verdict: Option<Verdict>,
+    ) -> Result<Reviewed, StoreError>;
 
     /// How much there is, for metrics.
     async fn count_listings(&self) -> Result<ListingCounts, StoreError>;
@@ -159,6 +174,8 @@ pub struct StoredListing {
     pub stored_at: Timestamp,
     /// After this moment it is no longer offered.
     pub expires_at: Option<Timestamp>,
+    /// What is known of it beside what it says.
+    pub trail: Trail,
 }
 
 /// A version of a listing, to be stored.

@@ -21,6 +21,7 @@ pub mod peer_records;
 pub mod peer_windows;
 pub mod peers;
 pub mod providers;
+pub mod reviews;
 pub mod siblings;
 
 /// Stamps one `#[tokio::test]` for each function of the suites. `$open` is an expression that makes
@@ -50,6 +51,10 @@ macro_rules! stamp_contract {
         $crate::stamp_contract!(@suite listing_log, $open, [
             a_great_many_are_stored_and_read_in_pages, tombstones_are_forgotten, an_agents_listings_are_removed,
             an_agents_listings_are_touched, who_follows_the_log_misses_nothing,
+        ]);
+        $crate::stamp_contract!(@suite reviews, $open, [
+            what_was_said_before_is_remembered, suspects_are_listed, a_verdict_is_seen_by_who_follows_the_log,
+            a_verdict_is_about_what_was_looked_at,
         ]);
         $crate::stamp_contract!(@suite providers, $open, [
             a_provider_is_found_by_its_key, the_use_of_a_key_is_noted, providers_are_listed_and_revoked_once,

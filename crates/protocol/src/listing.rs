@@ -11,9 +11,11 @@ use crate::time::Timestamp;
 
 mod draft;
 mod offer;
+mod wording;
 
 pub use draft::ListingDraft;
 pub use offer::Offer;
+pub use wording::Wording;
 
 const MEMBERS: [&str; 10] = [
     "aip",

@@ -144,6 +144,7 @@ mod tests {
             change_seq: 1,
             stored_at: Timestamp::UNIX_EPOCH,
             expires_at: None,
+            trail: aip_registry::listings::Trail::default(),
         })
     }
 

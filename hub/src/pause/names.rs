@@ -10,7 +10,7 @@ use aip_registry::directory::{
 };
 use aip_registry::grants::{Invite, InviteGrant, InviteId, TokenGrant, TokenOutcome, TokenRecord};
 use aip_registry::listings::{
-    ListingCounts, Listings, NewListing, NewProvider, Provider, Put, StoredListing,
+    ListingCounts, Listings, NewListing, NewProvider, Provider, Put, Reviewed, StoredListing, Verdict,
 };
 use aip_registry::secret::SecretHash;
 use aip_registry::{Directory, Grants, StoreError};
@@ -170,6 +170,20 @@ impl<S: Listings> Listings for PausableNames<S> {
     async fn touch_of(&self, agent: &Did) -> Result<u64, StoreError> {
         let _change = self.begin().await?;
         self.names.touch_of(agent).await
+    }
+
+    async fn suspects(&self, after: Option<&str>, limit: u32) -> Result<Vec<StoredListing>, StoreError> {
+        self.names.suspects(after, limit).await
+    }
+
+    async fn review(
+        &self,
+        id: &str,
+        version: Option<u64>,
+        verdict: Option<Verdict>,
+    ) -> Result<Reviewed, StoreError> {
+        let _change = self.begin().await?;
+        self.names.review(id, version, verdict).await
     }
 
     async fn count_listings(&self) -> Result<ListingCounts, StoreError> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 
-use super::{NewListing, Origin, Put, StoredListing, listing_id};
+use super::{NewListing, Origin, Put, Reviewed, StoredListing, Trail, Verdict, listing_id};
 use crate::limits::DELETED_PER_LISTING;
 
 /// Where the log stands.
@@ -57,12 +57,33 @@ impl Ledger {
             return Put::TooMany { max: max_per_agent };
         };
         *holding = after;
+        let trail = Trail::after(stored, new, whole_millis(now));
         let number = stored.map(|stored| stored.number);
         let number = number.unwrap_or_else(|| self.log.next_number());
-        let listing = stored_listing(id.clone(), number, self.log.next_change(), new, now);
+        let listing = StoredListing {
+            trail,
+            ..stored_listing(id.clone(), number, self.log.next_change(), new, now)
+        };
         self.rows.insert(id, listing.clone());
         let is_new = !new.deleted && was_deleted != Some(false);
         Put::Stored { listing, is_new }
+    }
+}
+
+impl Ledger {
+    /// Has what an operator decided, or only a new place in the log.
+    pub(crate) fn review(&mut self, id: &str, version: Option<u64>, verdict: Option<Verdict>) -> Reviewed {
+        let Some(stored) = self.rows.get_mut(id).filter(|stored| !stored.deleted) else {
+            return Reviewed::Unknown;
+        };
+        if version.is_some_and(|version| version != stored.version) {
+            return Reviewed::OtherVersion { version: stored.version };
+        }
+        if verdict.is_some_and(|verdict| !stored.judge(verdict)) {
+            return Reviewed::Unknown;
+        }
+        stored.change_seq = self.log.next_change();
+        Reviewed::Done(stored.clone())
     }
 }
 
@@ -106,6 +127,11 @@ impl Holding {
     }
 }
 
+/// As times are kept.
+fn whole_millis(time: Timestamp) -> Timestamp {
+    Timestamp::from_unix_millis(time.unix_millis())
+}
+
 fn stored_listing(
     id: String,
     number: u64,
@@ -113,7 +139,6 @@ fn stored_listing(
     new: &NewListing,
     now: Timestamp,
 ) -> StoredListing {
-    let whole_millis = |time: Timestamp| Timestamp::from_unix_millis(time.unix_millis());
     let (json, flags, expires_at) = if new.deleted {
         (Vec::new(), Vec::new(), None)
     } else {
@@ -137,6 +162,7 @@ fn stored_listing(
         change_seq,
         stored_at: whole_millis(now),
         expires_at,
+        trail: Trail::default(),
     }
 }
 

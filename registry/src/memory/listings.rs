@@ -12,7 +12,7 @@ use crate::error::StoreError;
 use crate::limits::LISTINGS_PAGE_MAX;
 use crate::listings::{
     Holding, Ledger, ListingCounts, Listings, NewListing, NewProvider, Provider, Put, StoredListing,
-    listing_id,
+    Reviewed, Verdict, listing_id,
 };
 use crate::secret::SecretHash;
 
@@ -37,6 +37,16 @@ impl Shelf {
             self.log.insert(listing.change_seq, id);
         }
         put
+    }
+
+    fn review(&mut self, id: &str, version: Option<u64>, verdict: Option<Verdict>) -> Reviewed {
+        let before = self.ledger.rows.get(id).map(|stored| stored.change_seq);
+        let reviewed = self.ledger.review(id, version, verdict);
+        if let Reviewed::Done(listing) = &reviewed {
+            before.map(|seq| self.log.remove(&seq));
+            self.log.insert(listing.change_seq, id.to_owned());
+        }
+        reviewed
     }
 
     /// Gives the listings of an agent new places, and has `change` done to them.
@@ -163,6 +173,27 @@ impl Listings for MemoryStore {
 
     async fn touch_of(&self, agent: &Did) -> Result<u64, StoreError> {
         Ok(self.state().shelf.move_up(agent, |_| {}))
+    }
+
+    async fn suspects(&self, after: Option<&str>, limit: u32) -> Result<Vec<StoredListing>, StoreError> {
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let rows = &self.state().shelf.ledger.rows;
+        let after = rows
+            .range::<str, _>((start, Bound::Unbounded))
+            .map(|(_, row)| row);
+        let suspect = |row: &&StoredListing| {
+            !row.deleted && (!row.flags.is_empty() || row.trail.review.is_some())
+        };
+        Ok(after.filter(suspect).take(page(limit)).cloned().collect())
+    }
+
+    async fn review(
+        &self,
+        id: &str,
+        version: Option<u64>,
+        verdict: Option<Verdict>,
+    ) -> Result<Reviewed, StoreError> {
+        Ok(self.state().shelf.review(id, version, verdict))
     }
 
     async fn count_listings(&self) -> Result<ListingCounts, StoreError> {

@@ -21,10 +21,11 @@ use crate::limits::{
     LISTINGS_PAGE_MAX, LISTINGS_PER_STATEMENT_MAX, LISTINGS_PER_TRANSACTION_MAX, PUT_BYTES_PER_TRANSACTION,
 };
 use crate::listings::{
-    ListingCounts, Listings, NewListing, NewProvider, Provider, Put, StoredListing, is_listing_id,
+    ListingCounts, Listings, NewListing, NewProvider, Provider, Put, Reviewed, StoredListing, Verdict,
+    is_listing_id,
 };
 use crate::secret::SecretHash;
-use writes::{Forget, MoveUp, PutListings};
+use writes::{Forget, MoveUp, PutListings, ReviewListing};
 
 impl SqlStore {
     async fn listings(
@@ -186,6 +187,29 @@ impl Listings for SqlStore {
 
     async fn touch_of(&self, agent: &Did) -> Result<u64, StoreError> {
         self.move_up(agent, None).await
+    }
+
+    async fn suspects(&self, after: Option<&str>, limit: u32) -> Result<Vec<StoredListing>, StoreError> {
+        self.listings(&statements::SUSPECTS, &[cursor(after), page(limit)])
+            .await
+    }
+
+    async fn review(
+        &self,
+        id: &str,
+        version: Option<u64>,
+        verdict: Option<Verdict>,
+    ) -> Result<Reviewed, StoreError> {
+        if !is_listing_id(id) {
+            return Ok(Reviewed::Unknown);
+        }
+        let review = ReviewListing {
+            dialect: self.target.dialect,
+            id: id.to_owned(),
+            version,
+            verdict,
+        };
+        self.write(review).await
     }
 
     async fn count_listings(&self) -> Result<ListingCounts, StoreError> {

@@ -172,12 +172,15 @@ const TABLES: [Table; 16] = [
             ("expires_at_ms", Number),
             ("json", Text),
             ("hub", Text),
+            ("trail", Text),
+            ("review", Text),
         ],
         keys: 1,
         renews: "UPDATE SET number = excluded.number, version = excluded.version, deleted = excluded.deleted, \
                  digest = excluded.digest, provider = excluded.provider, flags = excluded.flags, \
                  change_seq = excluded.change_seq, stored_at_ms = excluded.stored_at_ms, \
-                 expires_at_ms = excluded.expires_at_ms, json = excluded.json, hub = excluded.hub \
+                 expires_at_ms = excluded.expires_at_ms, json = excluded.json, hub = excluded.hub, \
+                 trail = excluded.trail, review = excluded.review \
                  WHERE listings.change_seq <= excluded.change_seq",
         is_swept: false,
         page_rows: COPY_PAGE_ROWS,

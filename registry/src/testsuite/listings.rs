@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use super::fixtures::at;
 use crate::limits::DELETED_PER_LISTING;
-use crate::listings::{ListingCounts, NewListing, Origin, Put, StoredListing, listing_id};
+use crate::listings::{ListingCounts, NewListing, Origin, Put, StoredListing, Trail, listing_id};
 use crate::{Listings, StoreError};
 
 /// More than any of these agents has.
@@ -139,6 +139,7 @@ pub async fn a_listing_comes_back_as_it_was_put<S: Listings>(store: Arc<S>) {
         change_seq: 1,
         stored_at: at(3),
         expires_at: Some(at(500)),
+        trail: Trail::default(),
     };
     assert!(is_new);
     assert_eq!(listing, expected);

@@ -7,9 +7,9 @@ use crate::sql::statements::rows;
 
 /// Everything about a listing, in the order in which it is written.
 const COLUMNS: &str = "id, number, agent, listing_id, version, deleted, digest, provider, flags, change_seq, \
-     stored_at_ms, expires_at_ms, json, hub";
+     stored_at_ms, expires_at_ms, json, hub, trail, review";
 /// How many that are.
-const COLUMN_COUNT: usize = 14;
+const COLUMN_COUNT: usize = 16;
 
 fn select(rest: &str) -> String {
     format!("SELECT {COLUMNS} FROM listings WHERE {rest}")
@@ -25,6 +25,11 @@ pub(super) static GET_MANY: LazyLock<String> = LazyLock::new(|| {
 
 pub(super) static OF_AGENT: LazyLock<String> =
     LazyLock::new(|| select("agent = $1 AND id > $2 AND deleted = 0 ORDER BY id LIMIT $3"));
+
+/// As its index says it.
+pub(super) static SUSPECTS: LazyLock<String> = LazyLock::new(|| {
+    select("(flags <> '[]' OR review IS NOT NULL) AND deleted = 0 AND id > $1 ORDER BY id LIMIT $2")
+});
 
 pub(super) static CHANGES: LazyLock<String> =
     LazyLock::new(|| select("change_seq > $1 ORDER BY change_seq LIMIT $2"));
@@ -138,6 +143,6 @@ mod tests {
     #[test]
     fn columns_are_counted() {
         assert_eq!(COLUMNS.split(", ").count(), COLUMN_COUNT);
-        assert!(put(2).contains("$28)") && !put(2).contains("$29"));
+        assert!(put(2).contains("$32)") && !put(2).contains("$33"));
     }
 }

@@ -8,10 +8,12 @@ use sqlx::any::AnyArguments;
 use sqlx::query::Query;
 use sqlx::{Any, AnyConnection, AssertSqlSafe, Row};
 
-use super::rows::{flags_text, stored_listing};
+use super::rows::{flags_text, review_text, stored_listing, trail_text};
 use super::statements;
 use crate::limits::{LISTINGS_PER_STATEMENT_MAX, LISTINGS_PER_TRANSACTION_MAX};
-use crate::listings::{Holding, Ledger, LogState, NewListing, Origin, Put, StoredListing, listing_id};
+use crate::listings::{
+    Holding, Ledger, LogState, NewListing, Origin, Put, Reviewed, StoredListing, Verdict, listing_id,
+};
 use crate::sql::dialect::Dialect;
 use crate::sql::rows::{broken, count, to_i64};
 use crate::sql::writer::{Log, Write};
@@ -171,7 +173,42 @@ fn bind<'q>(
         .bind(listing.stored_at.unix_millis())
         .bind(listing.expires_at.map(Timestamp::unix_millis))
         .bind(json.to_owned())
-        .bind(hub))
+        .bind(hub)
+        .bind(trail_text(&listing.trail))
+        .bind(listing.trail.review.map(review_text)))
+}
+
+/// What an operator decided about a listing, or only a new place in the log.
+pub(super) struct ReviewListing {
+    pub(super) dialect: Dialect,
+    pub(super) id: String,
+    pub(super) version: Option<u64>,
+    pub(super) verdict: Option<Verdict>,
+}
+
+impl Write for ReviewListing {
+    type Outcome = Reviewed;
+
+    fn takes_the_log(&self) -> Option<Log> {
+        Some(Log::Listings)
+    }
+
+    async fn apply(&self, conn: &mut AnyConnection) -> sqlx::Result<Reviewed> {
+        let mut ledger = Ledger {
+            log: lock_log(conn, self.dialect).await?,
+            ..Ledger::default()
+        };
+        let get = sqlx::query(statements::GET.as_str()).bind(self.id.as_str());
+        if let Some(row) = get.fetch_optional(&mut *conn).await? {
+            let stored = stored_listing(&row).map_err(broken)?;
+            ledger.holdings.insert(stored.agent.clone(), holding(conn, &stored.agent).await?);
+            ledger.rows.insert(stored.id.clone(), stored);
+        }
+        let before = ledger.log;
+        let reviewed = ledger.review(&self.id, self.version, self.verdict);
+        save(conn, &ledger, before).await?;
+        Ok(reviewed)
+    }
 }
 
 /// Gives a page of an agent's listings new places in the log, and makes them tombstones if they are removed. Says how many
