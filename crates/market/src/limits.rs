@@ -167,3 +167,6 @@ pub const PEER_RENEWED_BEFORE: Duration = Duration::from_hours(4);
 
 /// Capabilities in the preview of a pending peer.
 pub const PREVIEW_ROWS_MAX: usize = 25;
+
+/// For how long buyers are told that a description or a schema has become another one.
+pub const CHANGE_TOLD: Duration = Duration::from_hours(14 * 24);

@@ -11,8 +11,10 @@ use crate::limits::{ID_CHARS_MAX, ID_CHARS_MIN};
 use crate::money::Usd;
 use crate::schema::Schema;
 
+mod notes;
 mod terms;
 
+pub use notes::{Changed, Notes};
 pub use terms::Terms;
 
 /// A capability as it is sold: read from its listing.
@@ -50,6 +52,8 @@ pub struct Offer {
     pub free_tier: Option<FreeTier>,
     /// The key with which its provider signs what it answers over HTTP (`X-Provider-Signature`); `None`: it need not.
     pub provider_key: Option<VerifyingKey>,
+    /// What a buyer should know about its words.
+    pub notes: Notes,
 }
 
 impl Offer {

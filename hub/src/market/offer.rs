@@ -1,13 +1,13 @@
 //! What of a listing is sold, and how: the reading of `kind: capability` listings as offers (docs/protocol/market.md).
 
 use aip_market::money::Usd;
-use aip_market::offer::{Offer, Source, Terms, is_id};
+use aip_market::offer::{Changed, Notes, Offer, Source, Terms, is_id};
 use aip_market::schema::{Schema, SchemaError};
 use aip_protocol::error::Refusal;
 use aip_protocol::json::Json;
 use aip_protocol::listing::{ListingKind, Offer as Listed};
 use aip_protocol::name::Did;
-use aip_registry::listings::StoredListing;
+use aip_registry::listings::{Rewording, StoredListing};
 use serde_json::Value;
 
 /// Why a listing makes no offer at all.
@@ -49,6 +49,7 @@ pub fn offer(stored: &StoredListing) -> Result<Offer, NoOffer> {
         Some(terms) => (Some(terms.way), terms.timeout, terms.free_tier, terms.public_key),
         None => (None, None, None, None),
     };
+    let notes = notes(stored, &listed);
     let [input_schema, output_schema] = schemas.map(Result::unwrap_or_default);
     Ok(Offer {
         id: stored.id.clone(),
@@ -65,9 +66,25 @@ pub fn offer(stored: &StoredListing) -> Result<Offer, NoOffer> {
         timeout,
         free_tier,
         provider_key,
+        notes,
         name: listed.name,
         description: listed.description,
     })
+}
+
+fn notes(stored: &StoredListing, listed: &Listed) -> Notes {
+    let (wording, trail) = (listed.wording(), &stored.trail);
+    let changed = |rewording: Rewording| Changed {
+        at: rewording.at,
+        previous_sha256: hex::encode(rewording.before),
+    };
+    Notes {
+        description_sha256: hex::encode(wording.description),
+        schema_sha256: hex::encode(wording.schemas),
+        flags: stored.flags.clone(),
+        description_changed: trail.description.map(changed),
+        schema_changed: trail.schemas.map(changed),
+    }
 }
 
 /// AIMarket's ids of a listing: `product_id` and `capability_id`, from its attributes, or the agent's name and the listing's

@@ -127,6 +127,7 @@ pub(super) fn offer() -> Offer {
         timeout: None,
         free_tier: None,
         provider_key: None,
+        notes: crate::offer::Notes::default(),
     }
 }
 
