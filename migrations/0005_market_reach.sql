@@ -51,7 +51,7 @@ CREATE TABLE market_payments (
     transaction_id TEXT,                         -- once it is settled
     at_ms          BIGINT NOT NULL
 );
-ALTER TABLE market_invocations ADD COLUMN payment TEXT;  -- what it is paid with outside the hub
+ALTER TABLE market_invocations ADD COLUMN payment TEXT DEFAULT NULL;  -- what it is paid with outside the hub
 CREATE INDEX market_invocations_settling ON market_invocations (deadline_ms, id) WHERE status = 'settling';
 ALTER TABLE market_earnings ADD COLUMN paid_directly BIGINT NOT NULL DEFAULT 0;  -- outside the hub: not in `earned`
 

@@ -16,6 +16,7 @@ pub mod crowds;
 pub mod earnings;
 pub mod fixtures;
 pub mod payments;
+pub mod peers;
 pub mod repeats;
 
 /// Stamps one `#[tokio::test]` for each function of the suites. `$open` is an expression that makes a fresh `Arc` of a store,
@@ -48,6 +49,12 @@ macro_rules! stamp_market {
         ]);
         $crate::stamp_market!(@suite earnings, $open, [
             providers_earn_and_are_paid, providers_are_read_in_pages, the_sum_of_everything,
+        ]);
+        $crate::stamp_market!(@suite peers, $open, [
+            nobody_is_there_before, pitfall_46_who_is_met_again_is_as_before, a_peer_is_crawled,
+            pitfall_50_another_key_freezes_a_peer, a_pending_peer_that_changes_its_key_is_not_let_in,
+            pitfall_49_one_key_is_one_peer, a_blocked_peer_stays_blocked, peers_are_asked_in_turn,
+            silent_peers_are_forgotten, what_was_decided_is_kept, pitfall_46_pending_peers_are_bounded,
         ]);
         $crate::stamp_market!(@suite crowds, $open, [
             forty_at_once_and_money_for_ten, forty_at_once_and_a_channel_for_ten, forty_at_once_and_a_budget_for_ten,

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use aip_market::money::Usd;
+use aip_market::peers::MarketPeer;
+use aip_market::store::{MarketPeers, PeerChange, PeerChanged, PeerLine, PeerNote, PreviewRow};
 use aip_market::store::{
     Account, AccountId, Accounts, ApiKey, Begin, Begun, Channel, ChannelId, Channels, Closed, Created,
     Credited, Earned, Earnings, Entry, Finish, Finished, Idempotency, Invocation, Invocations, KeyId,
@@ -224,6 +226,61 @@ impl Earnings for PausableMarket {
     }
 }
 
+#[async_trait]
+impl MarketPeers for PausableMarket {
+    async fn market_peer(&self, url: &str) -> Result<Option<MarketPeer>, StoreError> {
+        self.market.market_peer(url).await
+    }
+
+    async fn market_peers(&self, after: Option<&str>, limit: u32) -> Result<Vec<MarketPeer>, StoreError> {
+        self.market.market_peers(after, limit).await
+    }
+
+    async fn peer_preview(&self, url: &str) -> Result<Vec<PreviewRow>, StoreError> {
+        self.market.peer_preview(url).await
+    }
+
+    async fn change_peer(
+        &self,
+        url: &str,
+        change: PeerChange,
+        note: Option<PeerNote>,
+        now: Timestamp,
+    ) -> Result<PeerChanged, StoreError> {
+        let _change = self.begin_change().await?;
+        self.market.change_peer(url, change, note, now).await
+    }
+
+    async fn due_peers(
+        &self,
+        now: Timestamp,
+        until: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<MarketPeer>, StoreError> {
+        let _change = self.begin_change().await?;
+        self.market.due_peers(now, until, limit).await
+    }
+
+    async fn forget_peer(
+        &self,
+        url: &str,
+        note: Option<PeerNote>,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let _change = self.begin_change().await?;
+        self.market.forget_peer(url, note, now).await
+    }
+
+    async fn forget_silent_peers(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        let _change = self.begin_change().await?;
+        self.market.forget_silent_peers(before, limit).await
+    }
+
+    async fn peer_lines(&self, before: Option<u64>, limit: u32) -> Result<Vec<PeerLine>, StoreError> {
+        self.market.peer_lines(before, limit).await
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use aip_market::store::MemoryMarket;
@@ -246,6 +303,7 @@ mod tests {
         assert!(market.credit(&account, Usd::ZERO, "bill", now).await.is_err());
         assert!(market.expire_channels(now, 1).await.is_err());
         assert!(market.abandon(None, 1, now).await.is_err());
+        assert!(market.due_peers(now, now, 1).await.is_err());
         assert!(market.pay_out(&agent, Usd::ZERO, "wire", now).await.is_err());
         assert_eq!(market.account(&account).await.unwrap(), None);
         assert!(market.totals().await.unwrap().balance());

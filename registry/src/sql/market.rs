@@ -4,6 +4,7 @@
 //! (`held.rs`). All changes of the market come one after the other, in all processes together, and share their commits.
 
 mod held;
+mod peers;
 mod rows;
 pub(super) mod statements;
 

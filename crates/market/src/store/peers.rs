@@ -108,7 +108,7 @@ pub enum PeerChanged {
 pub struct PeerNote {
     /// `operator` or `hub`.
     pub actor: &'static str,
-    /// `add`, `approve`, `block`, `repin`, `mode`, `crawl`, `remove`, `freeze`, `pin`.
+    /// `add`, `approve`, `block`, `repin`, `mode`, `crawl`, `remove`, `freeze`, `thaw`, `pin`.
     pub action: &'static str,
     /// Details, for people.
     pub detail: String,

@@ -4,15 +4,18 @@
 use aip_market::store::rows::{
     AccountRow, EarnedRow, InvocationRow, Issued, KeyRow, PaymentRow, Reference, Repeat, Rows,
 };
+use aip_market::peers::MarketPeer;
 use aip_market::store::steps::Step;
+use aip_market::store::{PeerLine, PreviewRow};
 use aip_market::store::{AccountId, Answer, Channel, ChannelId, Entry, Funding, KeptReceipt, KeyId, Purse};
+use aip_protocol::multikey::VerifyingKey;
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, AssertSqlSafe};
 use uuid::Uuid;
 
-use super::{rows, statements};
+use super::{peers, rows, statements};
 use crate::error::StoreError;
 use crate::sql::dialect::Dialect;
 use crate::sql::rows::{Bind, broken, can_be_there, count, number, query, to_i64};
@@ -462,6 +465,63 @@ impl Rows for HeldRows<'_> {
     async fn earned(&mut self, agent: &Did) -> sqlx::Result<Option<EarnedRow>> {
         let values = [Bind::Text(agent.as_str())];
         self.one(&statements::GET_EARNED, &values, rows::earned).await
+    }
+
+    async fn peer(&mut self, url: &str) -> sqlx::Result<Option<MarketPeer>> {
+        self.one(&peers::GET, &[Bind::Text(url)], peers::peer).await
+    }
+
+    async fn peers_with_key(&mut self, key: &VerifyingKey, limit: u32) -> sqlx::Result<Vec<MarketPeer>> {
+        let values = [Bind::Text(key.as_str()), limit_bind(limit)];
+        self.all(&peers::WITH_KEY, &values, peers::peer).await
+    }
+
+    async fn pending_peers(&mut self) -> sqlx::Result<u64> {
+        let read = |row: &AnyRow| count(row, "peers");
+        let found = self.one(peers::COUNT_PENDING, &[], read).await?;
+        Ok(found.unwrap_or_default())
+    }
+
+    async fn due_peers(&mut self, now: Timestamp, limit: u32) -> sqlx::Result<Vec<MarketPeer>> {
+        self.all(&peers::DUE, &[millis(now), limit_bind(limit)], peers::peer)
+            .await
+    }
+
+    async fn silent_peers(&mut self, before: Timestamp, limit: u32) -> sqlx::Result<Vec<MarketPeer>> {
+        let values = [millis(before), limit_bind(limit)];
+        self.all(&peers::SILENT, &values, peers::peer).await
+    }
+
+    async fn put_peer(&mut self, peer: &MarketPeer, preview: Option<&[PreviewRow]>) -> sqlx::Result<()> {
+        peers::with_values(peer, |values| query(&peers::PUT, values))
+            .execute(&mut *self.conn)
+            .await?;
+        if let Some(preview) = preview.map(peers::preview_text) {
+            let values = [Bind::Text(&peer.url), Bind::Text(&preview)];
+            self.run(peers::SET_PREVIEW, &values).await?;
+        }
+        Ok(())
+    }
+
+    async fn drop_peer(&mut self, url: &str) -> sqlx::Result<bool> {
+        Ok(self.run(peers::DROP, &[Bind::Text(url)]).await? == 1)
+    }
+
+    async fn last_peer_line(&mut self) -> sqlx::Result<u64> {
+        let read = |row: &AnyRow| count(row, "number");
+        Ok(self.one(peers::LAST_LINE, &[], read).await?.unwrap_or_default())
+    }
+
+    async fn add_peer_line(&mut self, line: &PeerLine) -> sqlx::Result<()> {
+        let values = [
+            Bind::Number(to_i64(line.number)),
+            Bind::Text(&line.peer),
+            Bind::Text(&line.actor),
+            Bind::Text(&line.action),
+            Bind::Text(&line.detail),
+            millis(line.at),
+        ];
+        self.run(&peers::ADD_LINE, &values).await.map(drop)
     }
 
     async fn put_earned(&mut self, EarnedRow { earned, fees }: &EarnedRow) -> sqlx::Result<()> {

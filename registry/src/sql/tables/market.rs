@@ -23,7 +23,7 @@ const fn kept(
 }
 
 /// In the order of the room's other tables.
-pub(super) const TABLES: [Table; 12] = [
+pub(super) const TABLES: [Table; 14] = [
     kept(
         "market_money",
         1,
@@ -214,5 +214,45 @@ pub(super) const TABLES: [Table; 12] = [
         "UPDATE SET earned = excluded.earned, paid_out = excluded.paid_out, fees = excluded.fees, \
          calls = excluded.calls, paid_directly = excluded.paid_directly WHERE market_earnings.calls <= excluded.calls \
          AND market_earnings.paid_out <= excluded.paid_out",
+    ),
+    Table {
+        is_swept: true,
+        page_rows: COPY_PAGE_LARGE_ROWS,
+        ..kept(
+            "market_peers",
+            1,
+            &[
+                ("url", Text),
+                ("status", Text),
+                ("mode", Text),
+                ("pinned", Text),
+                ("shown", Text),
+                ("found", Text),
+                ("depth", Number),
+                ("declared", Text),
+                ("first_ms", Number),
+                ("due_ms", Number),
+                ("tried_ms", Number),
+                ("crawled_ms", Number),
+                ("failures", Number),
+                ("error", Text),
+                ("capabilities", Number),
+                ("preview", Text),
+            ],
+            "NOTHING",
+        )
+    },
+    kept(
+        "market_peer_lines",
+        1,
+        &[
+            ("number", Number),
+            ("peer", Text),
+            ("actor", Text),
+            ("action", Text),
+            ("detail", Text),
+            ("at_ms", Number),
+        ],
+        "NOTHING",
     ),
 ];

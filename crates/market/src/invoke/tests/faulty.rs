@@ -12,6 +12,8 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 use crate::money::Usd;
+use crate::peers::MarketPeer;
+use crate::store::{MarketPeers, PeerChange, PeerChanged, PeerLine, PeerNote, PreviewRow};
 use crate::store::{
     Account, AccountId, Accounts, ApiKey, Begin, Begun, Channel, ChannelId, Channels, Closed, Created,
     Credited, Earned, Earnings, Entry, Finish, Finished, Idempotency, Invocation, Invocations, KeyId,
@@ -228,5 +230,56 @@ impl Earnings for Faulty {
 
     async fn totals(&self) -> Result<Totals, StoreError> {
         self.store.totals().await
+    }
+}
+
+#[async_trait]
+impl MarketPeers for Faulty {
+    async fn market_peer(&self, url: &str) -> Result<Option<MarketPeer>, StoreError> {
+        self.store.market_peer(url).await
+    }
+
+    async fn market_peers(&self, after: Option<&str>, limit: u32) -> Result<Vec<MarketPeer>, StoreError> {
+        self.store.market_peers(after, limit).await
+    }
+
+    async fn peer_preview(&self, url: &str) -> Result<Vec<PreviewRow>, StoreError> {
+        self.store.peer_preview(url).await
+    }
+
+    async fn change_peer(
+        &self,
+        url: &str,
+        change: PeerChange,
+        note: Option<PeerNote>,
+        now: Timestamp,
+    ) -> Result<PeerChanged, StoreError> {
+        self.store.change_peer(url, change, note, now).await
+    }
+
+    async fn due_peers(
+        &self,
+        now: Timestamp,
+        until: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<MarketPeer>, StoreError> {
+        self.store.due_peers(now, until, limit).await
+    }
+
+    async fn forget_peer(
+        &self,
+        url: &str,
+        note: Option<PeerNote>,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.store.forget_peer(url, note, now).await
+    }
+
+    async fn forget_silent_peers(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        self.store.forget_silent_peers(before, limit).await
+    }
+
+    async fn peer_lines(&self, before: Option<u64>, limit: u32) -> Result<Vec<PeerLine>, StoreError> {
+        self.store.peer_lines(before, limit).await
     }
 }
