@@ -4,11 +4,12 @@
 //! [`digest`] are that spelling, [`value`] is JSON that keeps what the spelling depends on, and there is one module for
 //! each object that is signed: [`receipt`], [`manifest`], [`document`] (a whole object) and [`announce`]. Each has a
 //! function that signs and one that verifies against *pinned* keys and answers a [`Check`], in three states: a key that
-//! could not be had is no forgery. [`origin`] says whose key that is.
+//! could not be had is no forgery. [`origin`] says whose key that is. [`evm`] is what wallets sign.
 
 pub mod announce;
 pub mod digest;
 pub mod document;
+pub mod evm;
 pub mod manifest;
 pub mod number;
 pub mod origin;
