@@ -11,7 +11,7 @@ use crate::market::limits::TOOLS_BYTES_MAX;
 use crate::market::shelf::Sold;
 
 pub(super) fn signed(facts: &Facts, sold: &Sold, now: Timestamp) -> Result<Value, Refusal> {
-    let tools = tools(facts, sold);
+    let tools = tools(facts, sold, now);
     let is_whole = tools.len() == sold.count;
     let mut further = Members::from([
         ("total_capabilities".to_owned(), count(sold.count)),
@@ -39,9 +39,9 @@ pub(super) fn signed(facts: &Facts, sold: &Sold, now: Timestamp) -> Result<Value
 }
 
 /// As many as readers take.
-fn tools(facts: &Facts, sold: &Sold) -> Vec<Value> {
+fn tools(facts: &Facts, sold: &Sold, now: Timestamp) -> Vec<Value> {
     let mut bytes = 0_usize;
-    let tools = sold.offers.iter().map(|offer| tool(facts, offer));
+    let tools = sold.offers.iter().map(|offer| tool(facts, offer, now));
     tools
         .take_while(|tool| {
             bytes = bytes.saturating_add(tool.to_bytes().len());

@@ -1,13 +1,14 @@
 //! A capability, as documents describe it.
 
-use aip_market::offer::Offer;
+use aip_market::offer::{Notes, Offer};
 use aip_market::schema::Schema;
-use aip_protocol::market::{Members, Number, Value};
+use aip_protocol::market::{Members, Number, Value, time_text};
+use aip_protocol::time::Timestamp;
 
 use super::Facts;
 
 /// A tool of the manifest.
-pub(super) fn tool(facts: &Facts, offer: &Offer) -> Value {
+pub(super) fn tool(facts: &Facts, offer: &Offer, now: Timestamp) -> Value {
     let mut tool = priced(offer);
     let name = format!("{}.{}", offer.product_id, offer.capability_id);
     let mode = if offer.price.micros() == 0 {
@@ -41,7 +42,29 @@ pub(super) fn tool(facts: &Facts, offer: &Offer) -> Value {
         let tier = [(tier.field.clone(), Value::from(max))];
         tool.insert("free_tier_max".to_owned(), Members::from(tier).into());
     }
+    tool.extend(noted(&offer.notes, now));
     tool.into()
+}
+
+/// What a reader should know about its words.
+fn noted(notes: &Notes, now: Timestamp) -> Members {
+    let hash = |hash: &String| Value::from(hash.as_str());
+    let mut noted = Members::from([
+        ("description_sha256".to_owned(), hash(&notes.description_sha256)),
+        ("schema_sha256".to_owned(), hash(&notes.schema_sha256)),
+    ]);
+    if !notes.flags.is_empty() {
+        let flags: Vec<Value> = notes.flags.iter().map(hash).collect();
+        noted.insert("flags".to_owned(), flags.into());
+    }
+    for (name, changed) in notes.told(now) {
+        let told = [
+            ("at", Value::from(time_text(changed.at))),
+            ("previous_sha256", hash(&changed.previous_sha256)),
+        ];
+        noted.insert(name.to_owned(), told.into());
+    }
+    noted
 }
 
 /// What a capability costs, and where it is.

@@ -7,12 +7,13 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use aip_catalog::limits::{PAGE_RESULTS_MAX, QUERY_BYTES_MAX};
 use aip_catalog::{FoundItem, Price, Query as CatalogQuery};
 use aip_market::money::Usd;
-use aip_market::offer::Offer;
+use aip_market::offer::{Notes, Offer};
 use aip_market::refusal::MarketRefusal;
 use aip_market::schema::Schema;
 use aip_protocol::fusion::Ranks;
 use aip_protocol::listing::ListingKind;
-use aip_protocol::market::Number;
+use aip_protocol::market::{Number, time_text};
+use aip_protocol::time::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -130,6 +131,17 @@ pub struct MarketMatch {
     pub route_status: &'static str,
     /// What a call must bring.
     pub input_required: Vec<String>,
+    /// SHA-256 of the description, in hexadecimal.
+    pub description_sha256: String,
+    /// SHA-256 of both schemas, in hexadecimal.
+    pub schema_sha256: String,
+    /// What is odd about its words, such as `injection_suspected`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<String>,
+    /// When its description or its schemas became others lately, and what they were.
+    #[serde(flatten)]
+    #[schema(value_type = Object)]
+    pub changed: BTreeMap<&'static str, Value>,
 }
 
 /// Searches for capabilities.
@@ -354,7 +366,19 @@ fn found(app: &App, item: FoundItem, offer: &Offer, agent: ResultAgent) -> Marke
         offerable: true,
         route_status: "local",
         input_required: required(offer),
+        description_sha256: offer.notes.description_sha256.clone(),
+        schema_sha256: offer.notes.schema_sha256.clone(),
+        flags: offer.notes.flags.clone(),
+        changed: changed(&offer.notes, app.clock.now()),
     }
+}
+
+fn changed(notes: &Notes, now: Timestamp) -> BTreeMap<&'static str, Value> {
+    let told = notes.told(now).map(|(name, changed)| {
+        let at = time_text(changed.at);
+        (name, json!({ "at": at, "previous_sha256": changed.previous_sha256 }))
+    });
+    told.collect()
 }
 
 fn match_type(ranks: Ranks) -> &'static str {
