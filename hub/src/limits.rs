@@ -127,3 +127,6 @@ pub const PAUSE_LEASE_SECS_MAX: u64 = 600;
 
 /// Time in which names must be readable for the hub to be ready, in seconds.
 pub const READY_WAIT_SECS: u64 = 2;
+
+/// The pause between two looks whether the catalog has caught up, before suspect listings are looked at anew.
+pub const LOOK_ANEW_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);

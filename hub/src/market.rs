@@ -17,6 +17,7 @@ use aip_registry::listings::Listings;
 use rand_core::{CryptoRng, Rng as _};
 use uuid::Uuid;
 
+use crate::catalog::Quarantine;
 use crate::config::Settings;
 
 pub mod documents;
@@ -78,7 +79,8 @@ pub struct MarketRoom {
 impl MarketRoom {
     /// Puts the market together; [`Shelf::catch_up`] fills it.
     pub fn open(settings: &Settings, mut parts: Parts) -> Self {
-        let shelf = Arc::new(Shelf::new(parts.listings, parts.registry, parts.clock.clone()));
+        let shelf = Shelf::new(parts.listings, parts.registry, parts.clock.clone());
+        let shelf = Arc::new(shelf.behind(Quarantine::new(&settings.search.quarantine)));
         let config = config(settings, &parts.domain, parts.is_shared, &mut *parts.references);
         let keys = std::iter::once(&parts.hub_key).chain(&parts.previous_hub_key);
         let keys = keys.map(|key| key.public().clone()).collect();

@@ -33,7 +33,7 @@ use rand::rngs::SysRng;
 use rand_core::{CryptoRng, Rng as _, UnwrapErr};
 
 use crate::app::{App, BuildError, Parts};
-use crate::catalog::{Embedders, Models, ProviderKeys, StoredSource, embedders};
+use crate::catalog::{Embedders, Models, ProviderKeys, Quarantine, StoredSource, embedders};
 use crate::clock::{self, SystemClock};
 use crate::config::{Registration, Secret, Settings};
 use crate::datadir::{DataDir, DataDirError};
@@ -276,7 +276,8 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
     });
     let room = market(&settings, &domain, &seams, (&registry, &agent));
     let market = settings.market.enabled.then(|| room.clone());
-    let source = StoredSource::new(seams.listings.clone(), registry.clone());
+    let quarantine = Quarantine::new(&settings.search.quarantine);
+    let source = StoredSource::new(seams.listings.clone(), registry.clone()).behind(quarantine);
     let options = catalog_options(&settings, seams.index_dir, &seams.hub_key);
     let catalog = open_catalog(options, source, seams.embedders, &seams.clock)?;
     let app = App::new(Parts {

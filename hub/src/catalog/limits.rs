@@ -38,3 +38,6 @@ pub const ROW_VERSION_MAX: u64 = 1 << 52;
 
 /// Rows of a provider that are stored in one step.
 pub const INGEST_STEP_ROWS: usize = 200;
+
+/// Suspect listings that are looked at in one step.
+pub const SUSPECTS_PAGE: u32 = 200;

@@ -7,23 +7,35 @@ use aip_registry::listings::{Listings, StoredListing};
 use aip_registry::{Registry, StoreError};
 use async_trait::async_trait;
 
-use super::entry;
+use super::{Quarantine, entry};
 
 /// The listings of this hub, as the catalog reads them.
 #[derive(Debug)]
 pub struct StoredSource {
     listings: Arc<dyn Listings>,
     registry: Arc<Registry>,
+    quarantine: Quarantine,
 }
 
 impl StoredSource {
     /// The listings that `listings` keeps for the agents of `registry`.
     pub fn new(listings: Arc<dyn Listings>, registry: Arc<Registry>) -> Self {
-        Self { listings, registry }
+        Self {
+            listings,
+            registry,
+            quarantine: Quarantine::default(),
+        }
+    }
+
+    /// The same without those that wait for the operator.
+    #[must_use]
+    pub fn behind(self, quarantine: Quarantine) -> Self {
+        Self { quarantine, ..self }
     }
 
     async fn change(&self, stored: &StoredListing) -> Result<Change, SourceError> {
-        let found = if stored.deleted || !self.is_offered(stored).await? {
+        let is_hidden = stored.deleted || self.quarantine.of(stored).is_held();
+        let found = if is_hidden || !self.is_offered(stored).await? {
             None
         } else {
             let unread = |refusal| {

@@ -46,6 +46,13 @@ section! {
         pub trust_weight_percent: u32 = 30, in 0..=1_000;
         /// Listings of one agent.
         pub listings_per_agent_max: u32 = 10_000, in 1..=10_000_000;
+        /// Flags with which a listing waits until the operator has looked at it (`aip-hub catalog quarantine`): it is found
+        /// and sold only then. `control_characters`, `direction_controls`, `injection_suspected`, `invisible_characters`.
+        /// Empty: flags are told, and hold nothing up.
+        pub quarantine: Vec<String> = Vec::new();
+        /// Whether a shop can get an agent, and a key to hand in what it sells, without keys of its own
+        /// (`POST /api/v1/ingest/register`). Who may register here at all, `hub.registration` says.
+        pub ingest_registration: bool = true;
         /// Listings in one request of a provider.
         pub ingest_rows_max: u32 = 10_000, in 1..=1_000_000;
         /// Bytes in one request of a provider.

@@ -20,6 +20,7 @@ use super::limits::{
     POLL_INTERVAL, RETRY_INTERVAL, SCHEMA_VALUE_BYTES,
 };
 use super::offer::{NoOffer, offer};
+use crate::catalog::Quarantine;
 
 /// Why the log could not be followed.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +40,7 @@ pub struct Shelf {
     listings: Arc<dyn Listings>,
     registry: Arc<Registry>,
     clock: Arc<dyn Clock>,
+    quarantine: Quarantine,
     held: RwLock<Held>,
     changed: Notify,
     /// One at a time follows the log.
@@ -52,10 +54,17 @@ impl Shelf {
             listings,
             registry,
             clock,
+            quarantine: Quarantine::default(),
             held: RwLock::default(),
             changed: Notify::new(),
             following: tokio::sync::Mutex::default(),
         }
+    }
+
+    /// The same without what waits for the operator.
+    #[must_use]
+    pub fn behind(self, quarantine: Quarantine) -> Self {
+        Self { quarantine, ..self }
     }
 
     /// Says that the log has changed.
@@ -150,7 +159,7 @@ impl Shelf {
     }
 
     async fn change(&self, stored: StoredListing) -> Result<Change, FollowError> {
-        let offer = if stored.deleted {
+        let offer = if stored.deleted || self.quarantine.of(&stored).is_held() {
             Err(NoOffer::OtherKind)
         } else {
             offer(&stored)

@@ -13,8 +13,11 @@ use aip_relay::presence::{CloseReason, Presence};
 
 use crate::agent;
 use crate::app::App;
+use crate::catalog::{Quarantine, reconcile};
 use crate::lifecycle::Lifecycle;
-use crate::limits::{FORGET_EVERY_SECS, FORGET_LISTINGS_MAX, LISTING_AGE_DAYS, LISTING_AHEAD_SECS};
+use crate::limits::{
+    FORGET_EVERY_SECS, FORGET_LISTINGS_MAX, LISTING_AGE_DAYS, LISTING_AHEAD_SECS, LOOK_ANEW_PAUSE,
+};
 use crate::market::MarketRoom;
 use crate::market::limits::SWEEP_INTERVAL;
 
@@ -53,6 +56,13 @@ impl Hub {
     pub fn follow_listings(&self) {
         let (catalog, closing) = (self.app.catalog.clone(), self.life.closing());
         self.life.spawn(async move { catalog.run(closing).await });
+        let (app, closing) = (self.app.clone(), self.life.closing());
+        self.life.spawn(async move {
+            tokio::select! {
+                () = closing => {}
+                () = look_anew(&app) => {}
+            }
+        });
         let (listings, clock) = (self.app.listings.clone(), self.app.clock.clone());
         self.life
             .spawn_every(Duration::from_secs(FORGET_EVERY_SECS), move || {
@@ -125,6 +135,22 @@ impl Hub {
         if let Some(cluster) = &self.app.cluster {
             cluster.close().await;
         }
+    }
+}
+
+/// The settings may hold back other listings than those of the run before.
+async fn look_anew(app: &App) {
+    while !app.catalog.stats().is_caught_up {
+        tokio::time::sleep(LOOK_ANEW_PAUSE).await;
+    }
+    let quarantine = Quarantine::new(&app.settings.search.quarantine);
+    match reconcile(&*app.listings, &app.catalog, &quarantine).await {
+        Ok(0) => {}
+        Ok(count) => {
+            app.listings_changed();
+            tracing::info!(count, "{count} suspect listings are looked at anew");
+        }
+        Err(error) => tracing::warn!(%error, "Suspect listings were not looked at anew; the next start does it"),
     }
 }
 

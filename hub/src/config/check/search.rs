@@ -4,6 +4,7 @@ use url::Url;
 
 use super::super::Settings;
 use super::super::search::MODELS;
+use crate::catalog::FLAGS;
 
 impl Settings {
     pub(super) fn check_search(&self, found: &mut Vec<String>) {
@@ -16,6 +17,12 @@ impl Settings {
             found.push(format!(
                 "`search.models` holds {name:?}, which is in no release: use {}",
                 MODELS.join(", ")
+            ));
+        }
+        for flag in search.quarantine.iter().filter(|flag| !FLAGS.contains(&flag.as_str())) {
+            found.push(format!(
+                "`search.quarantine` holds {flag:?}, which is no flag: use {}",
+                FLAGS.join(", ")
             ));
         }
         if search.embedder_url.is_empty() {
