@@ -19,6 +19,7 @@ mod input;
 mod payer;
 mod price;
 mod request;
+mod routed;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -109,24 +110,33 @@ impl Market {
         sold: &mut Option<Arc<Offer>>,
     ) -> Result<Invoked, MarketError> {
         let request = Request::read(&call.body)?;
-        payer::check(&call.headers, &request)?;
+        let hub = self.hub_of(&request.source_hub);
+        payer::check(&call.headers, &request, hub.is_some())?;
         let payer = self.payer(&call).await?;
         let idempotency = payer.idempotency(call.headers.idempotency_key.as_deref(), &request);
+        let idempotency = match &hub {
+            Some(_) => idempotency.map(|idempotency| routed::scoped(idempotency, &call)),
+            None => idempotency,
+        };
         // What was answered is answered again, whatever has changed since: the price, the listing, the balance.
         if let Some(idempotency) = &idempotency
             && let Some(repeated) = self.seams.store.repeated(idempotency).await?
         {
-            *sold = self.seams.offers.find(&self.asked(&request));
+            *sold = self.seams.offers.find(&request.asked(hub.as_deref()));
             return repetition(repeated);
         }
-        let offer = self.offer(&request)?;
+        let offer = self.offer(&request, hub.as_deref())?;
         *sold = Some(Arc::clone(&offer));
-        let cost = self.cost(&offer, &request, payer)?;
+        let (cost, route) = match self.route(&offer, &request, &call, &payer)? {
+            Some((cost, route)) => (cost, Some(route)),
+            None => (self.cost(&offer, &request, payer)?, None),
+        };
         input::check(&offer, &request).await?;
         let plan = Plan {
             id: self.draw_uuid(),
             offer,
             cost,
+            route,
             input: request.input,
             idempotency,
         };

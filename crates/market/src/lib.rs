@@ -14,6 +14,7 @@ pub mod peers;
 pub mod progress;
 pub mod provider;
 pub mod refusal;
+pub mod routing;
 pub mod schema;
 pub mod store;
 #[cfg(feature = "testsuite")]

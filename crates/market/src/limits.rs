@@ -146,6 +146,12 @@ pub const VISITOR_CHARS_MAX: usize = 64;
 /// change, so that a network has this many times the trials of one visitor, and no more.
 pub const VISITORS_PER_NETWORK_MAX: u8 = 64;
 
+/// What the names of visitors at other hubs begin with, and how many hexadecimal digits follow.
+pub const ROUTED_VISITOR_PREFIX: &str = "hub-fed-";
+
+/// See [`ROUTED_VISITOR_PREFIX`].
+pub const ROUTED_VISITOR_CHARS: usize = 32;
+
 /// How long a step of money waits before it is tried again; together well below [`INVOKE_MARGIN`].
 pub const STORE_PAUSES: [Duration; 3] = [
     Duration::from_millis(50),

@@ -18,8 +18,10 @@ use crate::crowd::Crowd;
 use crate::limits::{ANSWERS_KEPT, PAGE_MAX, SWEEP_ROWS, UNDER_WAY_MAX};
 use crate::money::Usd;
 use crate::offer::Offers;
+use crate::peers::PeerBook;
 use crate::provider::Providers;
 use crate::refusal::{MarketCode, MarketError, MarketRefusal};
+use crate::routing::PeerHubs;
 use crate::store::{Account, AccountId, ApiKey, Channel, ChannelId, KeyId, MarketStore, NewKey, StoreError};
 
 /// What the operator decides.
@@ -33,6 +35,8 @@ pub struct MarketConfig {
     pub trials_per_visitor: u32,
     /// The hub's part of every price, in hundredths of a percent.
     pub fee_bps: u16,
+    /// What is added to the price of what other hubs sell, in hundredths of a percent.
+    pub routing_fee_bps: u16,
     /// How long a provider may take whose listing does not say.
     pub provider_timeout: Duration,
     /// Whether anybody may make an account; told to who does not pay.
@@ -53,6 +57,10 @@ pub struct Seams {
     pub offers: Arc<dyn Offers>,
     /// Who does the work.
     pub providers: Arc<dyn Providers>,
+    /// Which other hubs sell.
+    pub peers: Arc<dyn PeerBook>,
+    /// Calls them.
+    pub hubs: Arc<dyn PeerHubs>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Signs receipts.

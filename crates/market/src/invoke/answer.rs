@@ -4,15 +4,17 @@ use aip_protocol::error::Refusal;
 use aip_protocol::market::receipt::ReceiptDraft;
 use aip_protocol::market::{Members, Value};
 use bytes::Bytes;
-use uuid::Uuid;
 
 use super::price::Cost;
+use super::routed::{self, Attested};
+use super::run::Plan;
 use crate::limits::FREE_ANSWER_BYTES_MAX;
 use crate::market::Market;
 use crate::money::Usd;
 use crate::offer::Offer;
 use crate::provider::ProviderError;
 use crate::refusal::{MarketCode, MarketRefusal, PROTOCOL_VERSION};
+use crate::routing::Terms;
 use crate::store::{Answer, KeptReceipt};
 use crate::text::told;
 
@@ -23,6 +25,8 @@ pub(super) struct Done {
     pub(super) latency_ms: u64,
     /// What is left in the purse once it is paid.
     pub(super) remaining: Option<Usd>,
+    /// What another hub has to show for it.
+    pub(super) attested: Option<Attested>,
 }
 
 /// Why there is no result that can be sold.
@@ -32,6 +36,10 @@ pub(super) enum Failure {
     Provider(ProviderError),
     /// It is not what the listing promises.
     Output(String),
+    /// Another hub wants to be paid by the buyer, on these terms.
+    Unpaid(Terms),
+    /// Another hub wants to be paid by this one, which it is not.
+    HubUnpaid,
     /// Our own side of the call broke.
     Broken,
 }
@@ -40,16 +48,17 @@ impl Market {
     /// The signed receipt of a call.
     pub(super) fn receipt(
         &self,
-        offer: &Offer,
-        cost: &Cost,
+        plan: &Plan,
+        paid: Usd,
         done: &Done,
     ) -> Result<(KeptReceipt, Value), Refusal> {
+        let Plan { offer, cost, .. } = plan;
         let nonce = self.draw_nonce();
         let draft = ReceiptDraft {
             nonce: &nonce,
             product_id: &offer.product_id,
             capability_id: &offer.capability_id,
-            price_micros: cost.amount().micros(),
+            price_micros: paid.micros(),
             list_price_micros: offer.price.micros(),
             timestamp: self.seams.clock.now(),
             success: true,
@@ -78,7 +87,8 @@ pub(super) fn as_kept(answer: &Answer, paid: Usd) -> Answer {
 }
 
 /// The answer with a result. Without a receipt it says that it is not settled, and nothing of what is left.
-pub(super) fn succeeded(id: Uuid, offer: &Offer, cost: &Cost, done: &Done, receipt: Option<Value>) -> Answer {
+pub(super) fn succeeded(plan: &Plan, done: &Done, receipt: Option<Value>, is_settled: bool) -> Answer {
+    let Plan { id, offer, cost, .. } = plan;
     let mut body = Members::new();
     let mut put = |name: &str, value: Value| {
         body.insert(name.to_owned(), value);
@@ -88,14 +98,14 @@ pub(super) fn succeeded(id: Uuid, offer: &Offer, cost: &Cost, done: &Done, recei
     put("product_id", offer.product_id.as_str().into());
     put("capability_id", offer.capability_id.as_str().into());
     put("result", done.result.clone().into());
-    if receipt.is_none() {
+    if !is_settled {
         put("settled", false.into());
     }
-    if let Some(remaining) = done.remaining.filter(|_| receipt.is_some()) {
+    if let Some(remaining) = done.remaining.filter(|_| is_settled) {
         put("remaining_balance", usd(remaining));
     }
-    put("receipt", receipt.into());
-    put("price_usd", usd(cost.amount()));
+    put("receipt", receipt.clone().into());
+    put("price_usd", usd(plan.paid(done)));
     put("list_price_usd", usd(offer.price));
     put("latency_ms", done.latency_ms.into());
     if let Cost::Trial(trial) = cost {
@@ -104,6 +114,7 @@ pub(super) fn succeeded(id: Uuid, offer: &Offer, cost: &Cost, done: &Done, recei
     }
     put("safety_checked", false.into());
     put("protocol_version", PROTOCOL_VERSION.into());
+    routed::members(plan, done, &mut body, receipt);
     Answer {
         status: 200,
         body: to_bytes(&body.into()),
@@ -127,6 +138,13 @@ pub(super) fn failed(offer: &Offer, failure: &Failure) -> Answer {
             "output_invalid",
             words(&format!("the result is not what the listing promises: {fault}")),
         ),
+        Failure::Unpaid(terms) => {
+            return Answer {
+                status: MarketCode::PaymentRequired.status(),
+                body: terms.body.clone(),
+            };
+        }
+        Failure::HubUnpaid => return refused(&upstream_unpaid()),
         Failure::Broken => ("unreachable", "the call of the provider broke off".to_owned()),
     };
     let refusal = MarketRefusal::new(
@@ -136,13 +154,22 @@ pub(super) fn failed(offer: &Offer, failure: &Failure) -> Answer {
     .with("reason", reason)
     .with("product_id", offer.product_id.as_str())
     .with("capability_id", offer.capability_id.as_str());
+    refused(&refusal)
+}
+
+fn upstream_unpaid() -> MarketRefusal {
+    let detail = "Nothing was charged: this hub could not pay the hub that does the work. Its operator has to look.";
+    MarketRefusal::new(MarketCode::UpstreamUnpaid, detail)
+}
+
+fn refused(refusal: &MarketRefusal) -> Answer {
     Answer {
         status: refusal.code.status(),
         body: refusal.body().to_string().into(),
     }
 }
 
-fn usd(amount: Usd) -> Value {
+pub(super) fn usd(amount: Usd) -> Value {
     Value::usd(amount.micros())
 }
 

@@ -77,8 +77,9 @@ fn digest(kind: &str, texts: &[&str]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// Headers and members that contradict each other, are not in their form, or ask for what is not here.
-pub(super) fn check(headers: &InvokeHeaders, request: &Request) -> Result<(), MarketRefusal> {
+/// Headers and members that contradict each other, are not in their form, or ask for what is not here. What another hub is
+/// paid with is that hub's business (`is_routed`).
+pub(super) fn check(headers: &InvokeHeaders, request: &Request, is_routed: bool) -> Result<(), MarketRefusal> {
     let refuse = |code, detail: &'static str| Err(MarketRefusal::new(code, detail));
     let key_is_good = headers.idempotency_key.as_ref().is_none_or(|key| {
         (IDEMPOTENCY_KEY_CHARS_MIN..=IDEMPOTENCY_KEY_CHARS_MAX).contains(&key.len())
@@ -100,7 +101,7 @@ pub(super) fn check(headers: &InvokeHeaders, request: &Request) -> Result<(), Ma
         let detail = "A call is paid in one way: send an account key, a payment channel or another, not two.";
         return refuse(MarketCode::RailsConflict, detail);
     }
-    if headers.x402 || request.authorization {
+    if (headers.x402 && !is_routed) || request.authorization {
         let detail = "This hub has no chain: it takes X-API-Key and X-Payment-Channel.";
         return refuse(MarketCode::PaymentInvalid, detail);
     }

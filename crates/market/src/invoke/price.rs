@@ -8,7 +8,7 @@ use super::payer::Payer;
 use super::request::Request;
 use crate::market::Market;
 use crate::money::Usd;
-use crate::offer::{Asked, FreeTier, Offer};
+use crate::offer::{FreeTier, Offer};
 use crate::refusal::{MarketCode, MarketRefusal};
 use crate::store::{Charge, Trial};
 
@@ -33,17 +33,13 @@ impl Cost {
 }
 
 impl Market {
-    /// The offer that is asked for.
-    pub(super) fn offer(&self, request: &Request) -> Result<Arc<Offer>, MarketRefusal> {
-        if !self.is_here(&request.source_hub) {
-            let detail =
-                "This hub calls its own capabilities only: `source_hub` is `local`. Call that hub itself.";
-            return Err(MarketRefusal::new(MarketCode::HubUnknown, detail));
+    /// The offer that is asked for, at another hub or at this one.
+    pub(super) fn offer(&self, request: &Request, hub: Option<&str>) -> Result<Arc<Offer>, MarketRefusal> {
+        if let Some(hub) = hub {
+            self.open_peer(hub)?;
         }
-        let offer = self.seams.offers.find(&self.asked(request)).ok_or_else(|| {
-            let detail = "There is no such capability here: search for what there is.";
-            MarketRefusal::new(MarketCode::CapabilityUnknown, detail)
-        })?;
+        let offer = self.seams.offers.find(&request.asked(hub));
+        let offer = offer.ok_or_else(|| self.elsewhere(request, hub))?;
         let is_wanted = request
             .publisher_id
             .as_ref()
@@ -59,22 +55,6 @@ impl Market {
             let detail = "This capability is listed, and cannot be invoked here.";
             Err(MarketRefusal::new(MarketCode::NotInvocable, detail))
         }
-    }
-
-    /// What is asked for, as offers are found.
-    pub(super) fn asked<'a>(&self, request: &'a Request) -> Asked<'a> {
-        Asked {
-            product_id: &request.product_id,
-            capability_id: &request.capability_id,
-            hub: Some(request.source_hub.trim_end_matches('/')).filter(|hub| !self.is_here(hub)),
-        }
-    }
-
-    fn is_here(&self, source_hub: &str) -> bool {
-        let config = &self.config;
-        source_hub == "local"
-            || source_hub == config.domain
-            || source_hub.trim_end_matches('/') == config.base_url
     }
 
     /// What the call costs, if it can be had at all.
@@ -93,12 +73,7 @@ impl Market {
                 max: self.config.trials_per_visitor,
             }));
         }
-        if let Some(most) = request.max_price.filter(|most| *most < price) {
-            let detail = "The capability costs more than `max_price_usd`; search again.";
-            return Err(MarketRefusal::new(MarketCode::PriceLimitExceeded, detail)
-                .with("maximum_price_usd", most.to_f64())
-                .with("current_price_usd", price.to_f64()));
-        }
+        within(request, price)?;
         match payer {
             Payer::Purse(purse) => Ok(Cost::Charge(Charge { purse, amount: price })),
             Payer::Visitor(_) | Payer::Nobody(_) => Err(self.unpaid(price, tier, &request.input)),
@@ -152,6 +127,17 @@ impl Market {
             },
         ])
     }
+}
+
+/// Whether the buyer pays so much.
+pub(super) fn within(request: &Request, price: Usd) -> Result<(), MarketRefusal> {
+    let Some(most) = request.max_price.filter(|most| *most < price) else {
+        return Ok(());
+    };
+    let detail = "The capability costs more than `max_price_usd`; search again.";
+    Err(MarketRefusal::new(MarketCode::PriceLimitExceeded, detail)
+        .with("maximum_price_usd", most.to_f64())
+        .with("current_price_usd", price.to_f64()))
 }
 
 impl FreeTier {

@@ -8,7 +8,7 @@ use crate::limits::{
     SOURCE_HUB_CHARS_MAX,
 };
 use crate::money::Usd;
-use crate::offer::is_id;
+use crate::offer::{Asked, is_id};
 use crate::refusal::{MarketCode, MarketRefusal};
 
 /// What is asked.
@@ -83,6 +83,15 @@ impl Request {
             subcontract,
             authorization,
         })
+    }
+
+    /// What is asked for, as offers are found: at another hub, or at this one.
+    pub(super) fn asked<'a>(&'a self, hub: Option<&'a str>) -> Asked<'a> {
+        Asked {
+            product_id: &self.product_id,
+            capability_id: &self.capability_id,
+            hub,
+        }
     }
 
     /// Whether the input is larger than is taken.

@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use aip_protocol::time::Timestamp;
 use futures_util::FutureExt as _;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::Invoked;
 use super::answer::{Done, Failure, as_kept, failed, succeeded};
 use super::input;
 use super::price::Cost;
+use super::routed::Route;
 use crate::limits::{INVOKE_MARGIN, RESULT_BYTES_MAX, STORE_PAUSES};
 use crate::market::{Market, Seams};
 use crate::money::Usd;
@@ -30,6 +32,8 @@ pub(super) struct Plan {
     pub(super) id: Uuid,
     pub(super) offer: Arc<Offer>,
     pub(super) cost: Cost,
+    /// How it gets to another hub; `None`: the provider is one of this hub's.
+    pub(super) route: Option<Route>,
     pub(super) input: serde_json::Value,
     pub(super) idempotency: Option<Idempotency>,
 }
@@ -131,17 +135,15 @@ impl Market {
         if timeout.is_zero() {
             return Err(Failure::Broken);
         }
-        let Seams { providers, clock, .. } = &self.seams;
-        let call = ProviderCall {
-            id: plan.id,
-            input: plan.input.clone(),
-            timeout,
-        };
+        let clock = &self.seams.clock;
         let started = clock.now();
-        let result = tokio::time::timeout(timeout, providers.call(&plan.offer, call))
-            .await
-            .unwrap_or(Err(ProviderError::TimedOut))
-            .map_err(Failure::Provider)?;
+        let (result, attested) = match &plan.route {
+            None => (self.work_of_provider(plan, timeout).await?, None),
+            Some(route) => {
+                let (result, attested) = self.work_of_peer(plan, route, timeout).await?;
+                (result, Some(attested))
+            }
+        };
         let latency_ms = u64::try_from(clock.now().millis_since(started)).unwrap_or(0);
         let bytes = result.to_string().len();
         if bytes > RESULT_BYTES_MAX {
@@ -149,7 +151,9 @@ impl Market {
                 "it has {bytes} bytes"
             ))));
         }
-        if let Some(schema) = &plan.offer.output_schema {
+        // What the buyer pays another hub for is not kept from it.
+        let is_sold_here = plan.route.as_ref().is_none_or(Route::sells);
+        if let Some(schema) = plan.offer.output_schema.as_ref().filter(|_| is_sold_here) {
             match input::checked(schema, &result, bytes).await {
                 Checked::Fits => {}
                 Checked::Faulty(faults) => {
@@ -166,7 +170,22 @@ impl Market {
             result,
             latency_ms,
             remaining,
+            attested,
         })
+    }
+
+    async fn work_of_provider(&self, plan: &Plan, timeout: Duration) -> Result<serde_json::Value, Failure> {
+        let call = ProviderCall {
+            id: plan.id,
+            input: plan.input.clone(),
+            timeout,
+            progress: None,
+            cancelled: CancellationToken::new(),
+        };
+        tokio::time::timeout(timeout, self.seams.providers.call(&plan.offer, call))
+            .await
+            .unwrap_or(Err(ProviderError::TimedOut))
+            .map_err(Failure::Provider)
     }
 
     /// What is left in the purse; the price is held already. Left out where it cannot be said.
@@ -183,43 +202,59 @@ impl Market {
 
     /// Pays, keeps the receipt and the answer. Where that cannot be written the caller has its result all the same.
     async fn settle(&self, plan: &Plan, done: Done) -> Invoked {
-        let Plan { id, offer, cost, .. } = plan;
-        let (kept, signed) = match self.receipt(offer, cost, &done) {
-            Ok(receipt) => receipt,
-            Err(refusal) => {
-                tracing::error!(invocation = %id, %refusal, "a receipt cannot be signed");
-                return self.release(plan, &Failure::Broken).await;
+        let amount = plan.paid(&done);
+        let own = if plan.has_own_receipt(amount) {
+            match self.receipt(plan, amount, &done) {
+                Ok(receipt) => Some(receipt),
+                Err(refusal) => {
+                    tracing::error!(invocation = %plan.id, %refusal, "a receipt cannot be signed");
+                    return self.release(plan, &Failure::Broken).await;
+                }
             }
+        } else {
+            None
         };
-        let amount = cost.amount();
-        let outcome = Outcome::Captured {
-            amount,
-            fee: amount.basis_points(self.config.fee_bps),
-        };
-        let answer = succeeded(*id, offer, cost, &done, Some(signed));
+        let (kept, signed) = own.unzip();
+        let answer = succeeded(plan, &done, signed, true);
         let finish = Finish {
-            outcome,
+            outcome: Outcome::Captured {
+                amount,
+                fee: plan.kept_of(amount, self.config.fee_bps),
+            },
             answer: as_kept(&answer, amount),
-            receipt: Some(kept),
+            receipt: kept,
         };
-        if self.finish(*id, finish).await {
-            return answer.into();
+        let answer = if self.finish(plan.id, finish).await {
+            answer
+        } else {
+            succeeded(plan, &done, None, false)
+        };
+        Invoked {
+            headers: done.attested.map(|attested| attested.headers).unwrap_or_default(),
+            ..answer.into()
         }
-        succeeded(*id, offer, cost, &done, None).into()
     }
 
     /// Gives back what is held.
     async fn release(&self, plan: &Plan, failure: &Failure) -> Invoked {
         tracing::debug!(invocation = %plan.id, ?failure, "an invocation has no result");
         let answer = failed(&plan.offer, failure);
+        // Whoever pays another hub, once it has said what it wants, may do so under the same key.
+        let (outcome, headers) = match failure {
+            Failure::Unpaid(terms) => (Outcome::Withdrawn, terms.headers.clone()),
+            _ => (Outcome::Released, Vec::new()),
+        };
         let finish = Finish {
-            outcome: Outcome::Released,
+            outcome,
             answer: answer.clone(),
             receipt: None,
         };
         // Where it cannot be written, what is held goes back when its time is over.
         self.finish(plan.id, finish).await;
-        answer.into()
+        Invoked {
+            headers,
+            ..answer.into()
+        }
     }
 
     /// Ends an invocation. `false`: it is not known to have ended like this.
@@ -256,7 +291,10 @@ impl Market {
     }
 
     fn unpayable(&self, plan: &Plan, why: Unpayable) -> MarketRefusal {
-        let price = plan.offer.price;
+        let price = match &plan.cost {
+            Cost::Charge(charge) => charge.amount,
+            _ => plan.offer.price,
+        };
         let failed = |detail: String| self.payment(MarketCode::PaymentFailed, detail, price);
         match why {
             Unpayable::Insufficient(balance) => {

@@ -4,6 +4,8 @@ mod checks;
 mod desk;
 mod faulty;
 mod free;
+mod hubs;
 mod money;
 mod repeated;
+mod routed;
 mod stops;

@@ -91,11 +91,15 @@ codes! {
     GrantRefused = 403 "grant_refused",
     /// A key with a budget does not make keys.
     KeyLimited = 403 "key_limited",
+    /// `source_hub` is a hub that the operator has not let in, or shut out.
+    HubNotActive = 403 "hub_not_active",
+    /// Another hub sells it: `source_hub` says which.
+    SourceHubRequired = 400 "source_hub_required",
     /// There is no such capability.
     CapabilityUnknown = 404 "capability_unknown",
     /// It is listed and cannot be invoked here.
     NotInvocable = 404 "capability_not_invocable",
-    /// `source_hub` is another hub.
+    /// `source_hub` is a hub that is not known here.
     HubUnknown = 404 "hub_unknown",
     /// There is no such receipt.
     ReceiptUnknown = 404 "receipt_not_found",
@@ -135,6 +139,8 @@ codes! {
     TooManyChannels = 429 "too_many_channels",
     /// There is no result of the provider; `reason` says why. Nothing is charged.
     ProviderFailed = 502 "provider_failed",
+    /// The hub that does the work is not paid by this one, which sells it. Nothing is charged.
+    UpstreamUnpaid = 502 "upstream_unpaid",
     /// Chains: there are none here.
     CryptoDisabled = 503 "crypto_disabled",
     /// The settings of this hub say that there is no market.

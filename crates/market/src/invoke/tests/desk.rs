@@ -19,6 +19,7 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::faulty::Faulty;
+use super::hubs::Hubs;
 use crate::invoke::{InvokeCall, InvokeHeaders};
 use crate::market::{Market, MarketConfig, Seams};
 use crate::money::Usd;
@@ -153,6 +154,8 @@ pub(super) struct Desk {
     pub(super) clock: Arc<ManualClock>,
     pub(super) provider: Arc<Provider>,
     pub(super) shelf: Arc<Shelf>,
+    /// The other hubs that are known, and what they do.
+    pub(super) hubs: Arc<Hubs>,
     key: SigningKey,
 }
 
@@ -162,6 +165,7 @@ pub(super) fn config() -> MarketConfig {
         base_url: "https://hub.example".to_owned(),
         trials_per_visitor: 0,
         fee_bps: 0,
+        routing_fee_bps: 0,
         provider_timeout: Duration::from_mins(1),
         open_signup: false,
         demo_credit: false,
@@ -183,34 +187,43 @@ impl Desk {
             last: Mutex::new(None),
         });
         let shelf = Arc::new(Shelf(Mutex::new(vec![Arc::new(offer())])));
+        let hubs = Arc::new(Hubs::default());
         let key = SigningKey::from_seed([9; 32]);
-        let mut desk = Self {
-            market: Market::new(
-                config.clone(),
-                seams(&store, &shelf, &provider, &clock, &key),
-                rng(1),
-            ),
+        let seams = Seams {
+            store: Arc::clone(&store) as _,
+            offers: Arc::clone(&shelf) as _,
+            providers: Arc::clone(&provider) as _,
+            peers: Arc::clone(&hubs) as _,
+            hubs: Arc::clone(&hubs) as _,
+            clock: Arc::clone(&clock) as _,
+            key: key.clone(),
+        };
+        Self {
+            market: Market::new(config, seams, rng(1)),
             store,
             clock,
             provider,
             shelf,
+            hubs,
             key,
-        };
-        desk.market = desk.another(config, 1);
-        desk
+        }
     }
 
     /// Another process over the same store.
     pub(super) fn another(&self, config: MarketConfig, seed: u64) -> Arc<Market> {
-        let seams = seams(&self.store, &self.shelf, &self.provider, &self.clock, &self.key);
-        Market::new(config, seams, rng(seed))
+        Market::new(config, self.market.seams.clone(), rng(seed))
     }
 
     /// Sells this instead.
     pub(super) fn sell(&self, change: impl FnOnce(&mut Offer)) {
         let mut offer = offer();
         change(&mut offer);
-        *self.shelf.0.lock().unwrap() = vec![Arc::new(offer)];
+        self.shelve(vec![offer]);
+    }
+
+    /// Sells these instead.
+    pub(super) fn shelve(&self, offers: Vec<Offer>) {
+        *self.shelf.0.lock().unwrap() = offers.into_iter().map(Arc::new).collect();
     }
 
     pub(super) fn does(&self, does: Does) {
@@ -292,22 +305,6 @@ impl Desk {
         };
         let check = receipt::verify(&receipt, &[self.key.public().clone()], &expected);
         check.verdict == Verdict::True
-    }
-}
-
-fn seams(
-    store: &Arc<Faulty>,
-    shelf: &Arc<Shelf>,
-    provider: &Arc<Provider>,
-    clock: &Arc<ManualClock>,
-    key: &SigningKey,
-) -> Seams {
-    Seams {
-        store: Arc::clone(store) as _,
-        offers: Arc::clone(shelf) as _,
-        providers: Arc::clone(provider) as _,
-        clock: Arc::clone(clock) as _,
-        key: key.clone(),
     }
 }
 
