@@ -44,6 +44,8 @@ pub(crate) const SIGNATURE_CHARS_MAX: usize = 110;
 pub const MARKET_JSON_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Nested arrays and objects in a JSON text of AIMarket; the outermost one is level 1.
 pub const MARKET_JSON_LEVELS_MAX: usize = 64;
+/// Characters of a header of x402; what is longer is refused undecoded.
+pub const X402_HEADER_CHARS_MAX: usize = 8 * 1024;
 /// Characters of a key or a signature in base64; what is longer is refused undecoded.
 pub(crate) const BASE64_CHARS_MAX: usize = 100;
 /// Keys that an object of AIMarket is verified against.

@@ -4,7 +4,8 @@
 //! [`digest`] are that spelling, [`value`] is JSON that keeps what the spelling depends on, and there is one module for
 //! each object that is signed: [`receipt`], [`manifest`], [`document`] (a whole object) and [`announce`]. Each has a
 //! function that signs and one that verifies against *pinned* keys and answers a [`Check`], in three states: a key that
-//! could not be had is no forgery. [`origin`] says whose key that is. [`evm`] is what wallets sign.
+//! could not be had is no forgery. [`origin`] says whose key that is. [`evm`] is what wallets sign, and
+//! [`x402`] how calls are paid with it.
 
 pub mod announce;
 pub mod digest;
@@ -17,6 +18,7 @@ pub mod receipt;
 pub mod signature;
 pub mod value;
 pub mod verdict;
+pub mod x402;
 
 pub use number::Number;
 pub use value::{Members, Value};
