@@ -3,9 +3,12 @@
 use std::fmt;
 
 use base64::Engine as _;
+use aip_protocol::multikey::SigningKey;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use rand_core::CryptoRng;
 use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use crate::limits::SECRET_CHARS_MAX;
@@ -14,6 +17,10 @@ use crate::limits::SECRET_CHARS_MAX;
 pub const API_KEY_PREFIX: &str = "aimk_";
 /// What secrets of channels begin with.
 pub const CHANNEL_SECRET_PREFIX: &str = "chs_";
+/// What secrets of jobs begin with.
+pub const JOB_SECRET_PREFIX: &str = "aimj_";
+/// Domain separation of the secrets of jobs.
+const JOB_TAG: &[u8] = b"aip/1 market job";
 /// Random bytes in a secret.
 const BYTES: usize = 32;
 
@@ -29,6 +36,20 @@ impl Secret {
         let mut text = Zeroizing::new(String::with_capacity(64));
         text.push_str(prefix);
         URL_SAFE_NO_PAD.encode_string(*bytes, &mut text);
+        Self(text)
+    }
+
+    /// What opens a job: HMAC-SHA256 under the hub's key, so that it need not be kept.
+    pub(crate) fn of_job(hub_key: &SigningKey, id: Uuid) -> Self {
+        let seed = hub_key.seed();
+        let mut text = Zeroizing::new(String::with_capacity(64));
+        text.push_str(JOB_SECRET_PREFIX);
+        // A key of any length is one.
+        if let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(seed.as_slice()) {
+            mac.update(JOB_TAG);
+            mac.update(id.as_bytes());
+            URL_SAFE_NO_PAD.encode_string(mac.finalize().into_bytes(), &mut text);
+        }
         Self(text)
     }
 

@@ -12,10 +12,13 @@ use self::request::Request;
 use self::run::{Plan, repetition};
 use crate::market::Market;
 use crate::offer::Offer;
+use crate::progress::Track;
 use crate::refusal::MarketError;
+use crate::store::Begun;
 
 mod answer;
 mod input;
+mod jobs;
 mod payer;
 mod price;
 mod request;
@@ -23,6 +26,8 @@ mod routed;
 mod run;
 #[cfg(test)]
 mod tests;
+
+pub use jobs::{Followed, Job, JobEvent, JobFeed, JobHandle, JobReport, JobShown, JobStage};
 
 /// `POST /ai-market/v2/invoke`, as it came.
 #[derive(Debug, Clone)]
@@ -91,6 +96,15 @@ pub struct Invoked {
     pub headers: Vec<(&'static str, String)>,
 }
 
+/// What there is to do about a call.
+#[derive(Debug)]
+enum Intake {
+    /// It is to be made.
+    Call(Box<Plan>),
+    /// It was made before, or is being made.
+    Repetition(Begun),
+}
+
 impl Market {
     /// Invokes a capability. What was begun goes on to its end also if the caller goes away: it is paid for then, and asked again
     /// with the same `Idempotency-Key` it is answered.
@@ -103,12 +117,25 @@ impl Market {
         InvokeReport { offer, answer }
     }
 
-    /// The order of checks. What is refused earlier is refused for that reason.
     async fn ordered(
         self: &Arc<Self>,
         call: InvokeCall,
         sold: &mut Option<Arc<Offer>>,
     ) -> Result<Invoked, MarketError> {
+        match self.look_at(call, sold, false).await? {
+            Intake::Call(plan) => self.make(*plan).await,
+            Intake::Repetition(begun) => repetition(begun),
+        }
+    }
+
+    /// The order of checks. What is refused earlier is refused for that reason. The answer of a call that somebody follows is
+    /// kept also where the caller chose no key.
+    async fn look_at(
+        &self,
+        call: InvokeCall,
+        sold: &mut Option<Arc<Offer>>,
+        is_followed: bool,
+    ) -> Result<Intake, MarketError> {
         let request = Request::read(&call.body)?;
         let hub = self.hub_of(&request.source_hub);
         payer::check(&call.headers, &request, hub.is_some())?;
@@ -123,7 +150,7 @@ impl Market {
             && let Some(repeated) = self.seams.store.repeated(idempotency).await?
         {
             *sold = self.seams.offers.find(&request.asked(hub.as_deref()));
-            return repetition(repeated);
+            return Ok(Intake::Repetition(repeated));
         }
         let offer = self.offer(&request, hub.as_deref())?;
         *sold = Some(Arc::clone(&offer));
@@ -132,14 +159,17 @@ impl Market {
             None => (self.cost(&offer, &request, payer)?, None),
         };
         input::check(&offer, &request).await?;
+        let id = self.draw_uuid();
+        let unnamed = || is_followed.then(|| jobs::unnamed(id, request.digest));
         let plan = Plan {
-            id: self.draw_uuid(),
+            id,
             offer,
             cost,
             route,
             input: request.input,
-            idempotency,
+            idempotency: idempotency.or_else(unnamed),
+            track: Track::new(id, is_followed),
         };
-        self.make(plan).await
+        Ok(Intake::Call(Box::new(plan)))
     }
 }

@@ -20,5 +20,6 @@ pub mod store;
 #[cfg(feature = "testsuite")]
 pub mod testsuite;
 
+mod board;
 mod crowd;
 mod text;

@@ -55,6 +55,12 @@ pub const FOLLOWERS_MAX: usize = 2 * UNDER_WAY_MAX;
 /// Time between two looks at a call that another process makes, or ends.
 pub const JOB_LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
+/// Time between two looks whether a call of this process was cancelled at another one.
+pub const CANCEL_LOOK_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Seconds after which it makes sense to ask for a job again: the header `Retry-After`.
+pub const JOB_RETRY_SECS: u64 = 2;
+
 /// What the client of a provider may take to tell it that its work is not wanted any more.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(5);
 

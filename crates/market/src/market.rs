@@ -13,9 +13,10 @@ use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
+use crate::board::Board;
 use crate::credential::{API_KEY_PREFIX, CHANNEL_SECRET_PREFIX, Secret};
 use crate::crowd::Crowd;
-use crate::limits::{ANSWERS_KEPT, PAGE_MAX, SWEEP_ROWS, UNDER_WAY_MAX};
+use crate::limits::{ANSWERS_KEPT, FOLLOWERS_MAX, PAGE_MAX, SWEEP_ROWS, UNDER_WAY_MAX};
 use crate::money::Usd;
 use crate::offer::Offers;
 use crate::peers::PeerBook;
@@ -76,6 +77,10 @@ pub struct Market {
     pub(crate) slots: Arc<Semaphore>,
     /// Whose they are.
     pub(crate) crowd: Crowd,
+    /// Where those who follow calls find them.
+    pub(crate) board: Board,
+    /// One permit for each stream of events.
+    pub(crate) followers: Arc<Semaphore>,
     rng: Mutex<Box<dyn CryptoRng + Send>>,
 }
 
@@ -107,6 +112,8 @@ impl Market {
             tasks: TaskTracker::new(),
             slots: Arc::new(Semaphore::new(UNDER_WAY_MAX)),
             crowd: Crowd::default(),
+            board: Board::default(),
+            followers: Arc::new(Semaphore::new(FOLLOWERS_MAX)),
             rng: Mutex::new(rng),
         })
     }
@@ -204,6 +211,7 @@ impl Market {
     /// One round of housekeeping; it is due every half a minute. Every process may do it.
     pub async fn sweep(&self) -> Result<Swept, StoreError> {
         let Seams { store, clock, .. } = &self.seams;
+        self.board.clear(clock.now());
         let mut swept = Swept {
             abandoned: self.abandon(None).await?,
             ..Swept::default()

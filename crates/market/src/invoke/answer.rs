@@ -42,6 +42,8 @@ pub(super) enum Failure {
     HubUnpaid,
     /// Our own side of the call broke.
     Broken,
+    /// It is not wanted any more.
+    Cancelled,
 }
 
 impl Market {
@@ -123,6 +125,9 @@ pub(super) fn succeeded(plan: &Plan, done: &Done, receipt: Option<Value>, is_set
 
 /// The answer without one: nothing is charged.
 pub(super) fn failed(offer: &Offer, failure: &Failure) -> Answer {
+    if matches!(failure, Failure::Cancelled) {
+        return cancelled(&offer.product_id, &offer.capability_id);
+    }
     let words = |text: &str| told(text, crate::limits::TOLD_BYTES_MAX);
     let (reason, detail) = match failure {
         Failure::Provider(error) => {
@@ -145,7 +150,7 @@ pub(super) fn failed(offer: &Offer, failure: &Failure) -> Answer {
             };
         }
         Failure::HubUnpaid => return refused(&upstream_unpaid()),
-        Failure::Broken => ("unreachable", "the call of the provider broke off".to_owned()),
+        Failure::Broken | Failure::Cancelled => ("unreachable", "the call of the provider broke off".to_owned()),
     };
     let refusal = MarketRefusal::new(
         MarketCode::ProviderFailed,
@@ -171,6 +176,18 @@ fn refused(refusal: &MarketRefusal) -> Answer {
 
 pub(super) fn usd(amount: Usd) -> Value {
     Value::usd(amount.micros())
+}
+
+/// The answer of a call that its buyer cancelled.
+pub(super) fn cancelled(product_id: &str, capability_id: &str) -> Answer {
+    let detail = "The call was cancelled; nothing was charged.";
+    let refusal = MarketRefusal::new(MarketCode::JobCancelled, detail)
+        .with("product_id", product_id)
+        .with("capability_id", capability_id);
+    Answer {
+        status: refusal.code.status(),
+        body: refusal.body().to_string().into(),
+    }
 }
 
 fn to_bytes(value: &Value) -> Bytes {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aip_protocol::time::Timestamp;
 use futures_util::FutureExt as _;
-use tokio_util::sync::CancellationToken;
+use tokio::task::{JoinError, JoinHandle};
 use uuid::Uuid;
 
 use super::Invoked;
@@ -18,6 +18,7 @@ use crate::limits::{INVOKE_MARGIN, RESULT_BYTES_MAX, STORE_PAUSES};
 use crate::market::{Market, Seams};
 use crate::money::Usd;
 use crate::offer::Offer;
+use crate::progress::{ProgressSink, Track};
 use crate::provider::{ProviderCall, ProviderError};
 use crate::refusal::{MarketCode, MarketError, MarketRefusal};
 use crate::schema::Checked;
@@ -25,6 +26,9 @@ use crate::store::{
     Answer, Begin, Begun, Finish, Finished, Idempotency, Invocation, InvocationStatus, Outcome, Purse,
     StoreError, Unpayable,
 };
+
+/// A call that was set going.
+pub(super) type Work = JoinHandle<Result<Invoked, MarketError>>;
 
 /// A call about which everything is known that can be known before it is made.
 #[derive(Debug)]
@@ -36,9 +40,22 @@ pub(super) struct Plan {
     pub(super) route: Option<Route>,
     pub(super) input: serde_json::Value,
     pub(super) idempotency: Option<Idempotency>,
+    /// Where who follows the call sees it.
+    pub(super) track: Arc<Track>,
 }
 
 impl Plan {
+    fn provider_call(&self, timeout: Duration) -> ProviderCall {
+        let track = &self.track;
+        ProviderCall {
+            id: self.id,
+            input: self.input.clone(),
+            timeout,
+            progress: track.is_followed.then(|| ProgressSink(Arc::clone(track))),
+            cancelled: track.cancelled.clone(),
+        }
+    }
+
     fn begin(&self, market: &Market, timeout: Duration) -> Begin {
         let (charge, trial) = match &self.cost {
             Cost::Nothing => (None, None),
@@ -63,6 +80,11 @@ impl Plan {
 impl Market {
     /// Makes the call. It runs on by itself: whoever asked may go away.
     pub(super) async fn make(self: &Arc<Self>, plan: Plan) -> Result<Invoked, MarketError> {
+        joined(self.set_going(plan)?.await)
+    }
+
+    /// Sets the call going, if there is a place for it.
+    pub(super) fn set_going(self: &Arc<Self>, plan: Plan) -> Result<Work, MarketRefusal> {
         let busy = |_full| {
             MarketRefusal::new(
                 MarketCode::Unavailable,
@@ -77,16 +99,11 @@ impl Market {
         let place = self.crowd.take_place(&plan.offer.agent).ok_or_else(crowded)?;
         let slot = Arc::clone(&self.slots).try_acquire_owned().map_err(busy)?;
         let market = Arc::clone(self);
-        let work = self.tasks.spawn(async move {
+        Ok(self.tasks.spawn(async move {
             let made = market.carry_out(plan).await;
             drop((place, slot));
             made
-        });
-        // It does not panic (see `work`), and nobody aborts it: then the process is ending, and its hold goes back later.
-        work.await.unwrap_or_else(|error| {
-            tracing::error!(%error, "an invocation broke off");
-            Err(MarketRefusal::new(MarketCode::Unavailable, "The hub is stopping. Try again.").into())
-        })
+        }))
     }
 
     async fn carry_out(&self, plan: Plan) -> Result<Invoked, MarketError> {
@@ -98,6 +115,7 @@ impl Market {
             Begun::Unpayable(why) => return Err(self.unpayable(&plan, why).into()),
             repeated => return repetition(repeated),
         }
+        let place = self.board.enter(&plan.track);
         let timeout = timeout.min(self.left_for_work(deadline));
         // From here on every way out ends what was begun, also a panic of a provider's client.
         let work = AssertUnwindSafe(self.work(&plan, timeout)).catch_unwind().await;
@@ -105,10 +123,12 @@ impl Market {
             tracing::error!(invocation = %plan.id, "the call of a provider panicked");
             Err(Failure::Broken)
         });
-        Ok(match done {
+        let invoked = match done {
             Ok(done) => self.settle(&plan, done).await,
             Err(failure) => self.release(&plan, &failure).await,
-        })
+        };
+        place.end(&invoked, self.seams.clock.now());
+        Ok(invoked)
     }
 
     /// What the provider may have, so that it ends before anybody gives the call up, also where beginning took long. Its work
@@ -140,7 +160,8 @@ impl Market {
         let (result, attested) = match &plan.route {
             None => (self.work_of_provider(plan, timeout).await?, None),
             Some(route) => {
-                let (result, attested) = self.work_of_peer(plan, route, timeout).await?;
+                let working = self.work_of_peer(plan, route, timeout);
+                let (result, attested) = self.unless_cancelled(&plan.track, working).await??;
                 (result, Some(attested))
             }
         };
@@ -175,15 +196,10 @@ impl Market {
     }
 
     async fn work_of_provider(&self, plan: &Plan, timeout: Duration) -> Result<serde_json::Value, Failure> {
-        let call = ProviderCall {
-            id: plan.id,
-            input: plan.input.clone(),
-            timeout,
-            progress: None,
-            cancelled: CancellationToken::new(),
-        };
-        tokio::time::timeout(timeout, self.seams.providers.call(&plan.offer, call))
-            .await
+        let call = plan.provider_call(timeout);
+        let calling = tokio::time::timeout(timeout, self.seams.providers.call(&plan.offer, call));
+        let answered = self.unless_cancelled(&plan.track, calling).await?;
+        answered
             .unwrap_or(Err(ProviderError::TimedOut))
             .map_err(Failure::Provider)
     }
@@ -226,6 +242,8 @@ impl Market {
         };
         let answer = if self.finish(plan.id, finish).await {
             answer
+        } else if let Some(cancelled) = self.ended_otherwise(plan).await {
+            return cancelled;
         } else {
             succeeded(plan, &done, None, false)
         };
@@ -250,7 +268,11 @@ impl Market {
             receipt: None,
         };
         // Where it cannot be written, what is held goes back when its time is over.
-        self.finish(plan.id, finish).await;
+        if !self.finish(plan.id, finish).await
+            && let Some(otherwise) = self.ended_otherwise(plan).await
+        {
+            return otherwise;
+        }
         Invoked {
             headers,
             ..answer.into()
@@ -258,7 +280,7 @@ impl Market {
     }
 
     /// Ends an invocation. `false`: it is not known to have ended like this.
-    async fn finish(&self, id: Uuid, finish: Finish) -> bool {
+    pub(super) async fn finish(&self, id: Uuid, finish: Finish) -> bool {
         let Seams { store, clock, .. } = &self.seams;
         let mut pauses = STORE_PAUSES.into_iter();
         let mut is_first = true;
@@ -266,7 +288,7 @@ impl Market {
             match store.finish(id, finish.clone(), clock.now()).await {
                 Ok(Finished::Done) => return true,
                 // An attempt before may have done it, and its answer was lost.
-                Ok(Finished::NotStarted) => return !is_first && self.has_finished(id).await,
+                Ok(Finished::NotStarted) => return !is_first && self.has_finished(id, &finish).await,
                 Err(error) => {
                     tracing::warn!(invocation = %id, %error, "the end of an invocation cannot be written");
                     is_first = false;
@@ -279,15 +301,17 @@ impl Market {
         }
     }
 
-    async fn has_finished(&self, id: Uuid) -> bool {
-        let found = self.seams.store.invocation(id).await;
-        matches!(
-            found,
-            Ok(Some(Invocation {
-                status: InvocationStatus::Finished,
-                ..
-            }))
-        )
+    /// Whether it ended like this, as far as can be seen of it: somebody else may have ended it meanwhile.
+    async fn has_finished(&self, id: Uuid, finish: &Finish) -> bool {
+        let Ok(Some(found)) = self.seams.store.invocation(id).await else {
+            return false;
+        };
+        let is_paid_so = match finish.outcome {
+            Outcome::Captured { amount, .. } => found.charged == amount,
+            _ => found.charged == Usd::ZERO,
+        };
+        let is_answered_so = found.answer.is_none_or(|answer| answer == finish.answer);
+        found.status == InvocationStatus::Finished && is_paid_so && is_answered_so
     }
 
     fn unpayable(&self, plan: &Plan, why: Unpayable) -> MarketRefusal {
@@ -327,6 +351,17 @@ impl Market {
     }
 }
 
+/// The end of a call that was set going. It does not panic (see [`Market::carry_out`]), and nobody aborts it: then the process
+/// is ending, and its hold goes back later.
+pub(super) fn joined(
+    made: Result<Result<Invoked, MarketError>, JoinError>,
+) -> Result<Invoked, MarketError> {
+    made.unwrap_or_else(|error| {
+        tracing::error!(%error, "an invocation broke off");
+        Err(MarketRefusal::new(MarketCode::Unavailable, "The hub is stopping. Try again.").into())
+    })
+}
+
 /// What a call is answered that was made before.
 pub(super) fn repetition(begun: Begun) -> Result<Invoked, MarketError> {
     let refuse = |code, detail: &'static str| MarketRefusal::new(code, detail);
@@ -341,7 +376,7 @@ pub(super) fn repetition(begun: Begun) -> Result<Invoked, MarketError> {
             let detail = "This Idempotency-Key came with another request: take a new one for a new request.";
             Err(refuse(MarketCode::IdempotencyConflict, detail).into())
         }
-        Begun::Running => {
+        Begun::Running(_) => {
             let detail = "The same request is under way. Ask again for its answer.";
             Err(refuse(MarketCode::IdempotencyInProgress, detail)
                 .retry_after(1)

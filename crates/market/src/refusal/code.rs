@@ -103,6 +103,14 @@ codes! {
     HubUnknown = 404 "hub_unknown",
     /// There is no such receipt.
     ReceiptUnknown = 404 "receipt_not_found",
+    /// There is no such job, or it is not the caller's.
+    JobUnknown = 404 "job_not_found",
+    /// Neither the job's secret nor what pays it was shown.
+    JobSecretRequired = 400 "job_secret_required",
+    /// The buyer cancelled the call.
+    JobCancelled = 409 "job_cancelled",
+    /// The process that made the call was lost.
+    JobLost = 503 "job_lost",
     /// There are no verdicts.
     VerificationUnknown = 404 "verification_not_found",
     /// There is no such channel, or this is not its secret.

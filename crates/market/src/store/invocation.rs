@@ -82,8 +82,8 @@ pub enum Begun {
     Started,
     /// The same was asked before: this came of it.
     Again(Invocation),
-    /// The same was asked before and is under way.
-    Running,
+    /// The same was asked before and is under way: it is this invocation.
+    Running(Uuid),
     /// The same key came with something else.
     OtherBody,
     /// It cannot be paid. Nothing was done.
@@ -112,7 +112,7 @@ pub enum InvocationStatus {
     Started,
     /// The work is done, and its payment is being made outside: it is not given up any more.
     Settling,
-    /// Its answer is there.
+    /// It has ended: with an answer, or cancelled by its buyer.
     Finished,
     /// Its process was lost, or it was withdrawn; its charge went back.
     Abandoned,
@@ -138,6 +138,8 @@ pub struct Invocation {
     pub answer: Option<Answer>,
     /// When it began.
     pub started_at: Timestamp,
+    /// What it is paid from, where it is paid here.
+    pub purse: Option<Purse>,
 }
 
 /// An answer as it was given.
@@ -162,6 +164,9 @@ pub enum Outcome {
     },
     /// The work was not done: what is held goes back, and so does a trial or a claimed payment.
     Released,
+    /// Its buyer does not want it any more: as [`Outcome::Released`], but only of what is under way. What is being settled
+    /// goes on to its end.
+    Cancelled,
     /// As if it had never begun: also what makes repetitions the same is forgotten, and the answer is not kept.
     Withdrawn,
     /// The payment was made outside, by this transaction.

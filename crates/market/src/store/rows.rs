@@ -115,6 +115,7 @@ impl InvocationRow {
             charged: self.charged,
             answer,
             started_at: self.started_at,
+            purse: self.charge.map(|charge| charge.purse),
         }
     }
 }
@@ -142,7 +143,7 @@ impl Repeat {
             return Begun::OtherBody;
         }
         match there.status {
-            InvocationStatus::Started | InvocationStatus::Settling => Begun::Running,
+            InvocationStatus::Started | InvocationStatus::Settling => Begun::Running(there.id),
             InvocationStatus::Finished | InvocationStatus::Abandoned => Begun::Again(there.with(self.answer)),
         }
     }

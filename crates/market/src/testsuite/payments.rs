@@ -38,6 +38,7 @@ pub async fn a_call_is_held_and_paid<S: Store>(store: Arc<S>) {
         charged: Usd::ZERO,
         answer: None,
         started_at: at(1),
+        purse: Some(of_account("a")),
     };
     assert_eq!(store.invocation(call_id(1)).await.unwrap(), Some(there.clone()));
     assert_eq!(balanced(&*store).await.held, usd("0.25"));

@@ -26,8 +26,9 @@ pub async fn the_same_is_answered_again<S: Store>(store: Arc<S>) {
     let asked = idempotency("k", "b");
     assert_eq!(store.repeated(&asked).await.unwrap(), None);
     assert_eq!(begin(1, "k", "b").await, Begun::Started);
-    assert_eq!(begin(2, "k", "b").await, Begun::Running);
-    assert_eq!(store.repeated(&asked).await.unwrap(), Some(Begun::Running));
+    let running = Begun::Running(call_id(1));
+    assert_eq!(begin(2, "k", "b").await, running);
+    assert_eq!(store.repeated(&asked).await.unwrap(), Some(running));
     store.finish(call_id(1), paid("0.1", "0"), at(2)).await.unwrap();
     let Begun::Again(there) = begin(3, "k", "b").await else {
         unreachable!("asked before");

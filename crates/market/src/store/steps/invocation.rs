@@ -168,7 +168,12 @@ impl Step for FinishInvocation {
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Result<Finished, R::Error> {
         let found = rows.invocation(self.id).await?;
-        let is_open = |status| matches!(status, InvocationStatus::Started | InvocationStatus::Settling);
+        let is_cancel = self.finish.outcome == Outcome::Cancelled;
+        let is_open = |status| match status {
+            InvocationStatus::Started => true,
+            InvocationStatus::Settling => !is_cancel,
+            InvocationStatus::Finished | InvocationStatus::Abandoned => false,
+        };
         let Some(mut row) = found.filter(|row| is_open(row.status)) else {
             return Ok(Finished::NotStarted);
         };
@@ -200,7 +205,11 @@ async fn settle<R: Rows>(
     let held = row.charge.as_ref().map_or(Usd::ZERO, |charge| charge.amount);
     let (paid, fee) = match outcome {
         Outcome::Captured { amount, fee } => (held.min(*amount), held.min(*amount).min(*fee)),
-        Outcome::Released | Outcome::Withdrawn | Outcome::Paid { .. } | Outcome::Unclear => {
+        Outcome::Released
+        | Outcome::Cancelled
+        | Outcome::Withdrawn
+        | Outcome::Paid { .. }
+        | Outcome::Unclear => {
             (Usd::ZERO, Usd::ZERO)
         }
     };
@@ -227,7 +236,8 @@ async fn settle<R: Rows>(
         rows.put_earned(&earned).await?;
     }
     payment::end(rows, row, outcome).await?;
-    if let (Outcome::Released | Outcome::Withdrawn, Some(visitor)) = (outcome, &row.visitor) {
+    let is_undone = matches!(outcome, Outcome::Released | Outcome::Cancelled | Outcome::Withdrawn);
+    if let Some(visitor) = row.visitor.as_ref().filter(|_| is_undone) {
         let used = rows.trials(visitor).await?;
         rows.set_trials(visitor, used.saturating_sub(1)).await?;
     }

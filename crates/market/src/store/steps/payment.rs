@@ -49,7 +49,9 @@ pub(super) async fn end<R: Rows>(
     let mut payment = of_call(rows, key).await?;
     payment.planned = None;
     match outcome {
-        Outcome::Captured { .. } | Outcome::Released | Outcome::Withdrawn => rows.drop_payment(&key).await,
+        Outcome::Captured { .. } | Outcome::Released | Outcome::Cancelled | Outcome::Withdrawn => {
+            rows.drop_payment(&key).await
+        }
         Outcome::Unclear => {
             payment.status = PaymentStatus::Unclear;
             rows.put_payment(&payment).await
