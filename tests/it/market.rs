@@ -8,12 +8,14 @@ mod channels;
 mod checks;
 mod clients;
 mod crash;
+mod crash_shared;
 mod crowd;
 mod doors;
 mod free;
 mod money;
 mod pitfalls;
 mod providers;
+mod reference;
 mod repeating;
 mod story;
 

@@ -24,6 +24,7 @@ mod ports;
 pub mod provider;
 pub mod raw;
 pub mod raw_socket;
+pub mod reference;
 pub mod story;
 pub mod vitals;
 pub mod ws;

@@ -243,7 +243,14 @@ pub async fn purse(hub: &TestHub, purse: &Purse) -> Result<(i64, i64)> {
 /// # Errors
 /// The operator's door says no, or the books do not balance.
 pub async fn books(hub: &TestHub) -> Result<Books> {
-    let answer = hub.operate(Request::get("/admin/market")).await;
+    books_in(&hub.operate(Request::get("/admin/market")).await)
+}
+
+/// The same out of what the operator's door answered.
+///
+/// # Errors
+/// The operator's door says no, or the books do not balance.
+pub fn books_in(answer: &Answer) -> Result<Books> {
     ensure!(answer.status == 200, "{}", answer.text());
     let answer = answer.json();
     let amount = |name: &str| {

@@ -25,7 +25,7 @@ const PRICE: i64 = 3_000;
 
 /// Where the process dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Point {
+pub(super) enum Point {
     /// At any moment after the request was sent: before the hold, in it, after it.
     Hold,
     /// While the provider works: the money is held.
@@ -34,10 +34,10 @@ enum Point {
     Capture,
 }
 
-const POINTS: [Point; 3] = [Point::Hold, Point::Provider, Point::Capture];
+pub(super) const POINTS: [Point; 3] = [Point::Hold, Point::Provider, Point::Capture];
 
 /// One try; `None` where there was no answer, or nobody to ask.
-async fn attempt(url: String, request: Request) -> Option<Answer> {
+pub(super) async fn attempt(url: String, request: Request) -> Option<Answer> {
     let mut wire = Wire::open(&url).await.ok()?;
     wire.send(&request.to_bytes()).await.ok()?;
     wire.answer().await
