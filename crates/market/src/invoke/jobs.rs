@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use aip_protocol::market::time_text;
+use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 use bytes::Bytes;
 use serde::Serialize;
@@ -59,6 +60,8 @@ impl fmt::Debug for JobShown {
 pub struct Job {
     /// Its invocation.
     pub id: Uuid,
+    /// Who does the work.
+    pub agent: Did,
     /// AIMarket's id.
     pub product_id: String,
     /// AIMarket's id.
@@ -250,6 +253,7 @@ impl Market {
         let track = Arc::clone(&plan.track);
         let job = Job {
             id: plan.id,
+            agent: plan.offer.agent.clone(),
             product_id: plan.offer.product_id.clone(),
             capability_id: plan.offer.capability_id.clone(),
             started_at: self.seams.clock.now(),
@@ -357,6 +361,7 @@ impl Market {
         };
         let job = Job {
             id,
+            agent: found.agent,
             product_id: found.product_id,
             capability_id: found.capability_id,
             started_at: found.started_at,
@@ -369,11 +374,15 @@ impl Market {
     /// as far as that can be. How it stands afterwards says which of the two it was.
     ///
     /// # Errors
-    /// Those of [`Self::open_job`].
+    /// Those of [`Self::open_job`]; `job_binding` for a call of what another hub sells.
     pub async fn cancel_job(&self, id: &str, shown: &JobShown) -> Result<Job, MarketError> {
         let job = self.open_job(id, shown).await?;
         if matches!(job.stage, JobStage::Ended(_)) {
             return Ok(job);
+        }
+        if job.agent.domain().as_str() != self.config.domain {
+            let detail = "Another hub does this work, and is paid for it whoever goes away: it goes on to its end.";
+            return Err(MarketRefusal::new(MarketCode::JobBinding, detail).into());
         }
         let answer = cancelled(&job.product_id, &job.capability_id);
         let finish = Finish {

@@ -107,6 +107,8 @@ codes! {
     JobUnknown = 404 "job_not_found",
     /// Neither the job's secret nor what pays it was shown.
     JobSecretRequired = 400 "job_secret_required",
+    /// The job cannot be cancelled.
+    JobBinding = 409 "job_binding",
     /// The buyer cancelled the call.
     JobCancelled = 409 "job_cancelled",
     /// The process that made the call was lost.
