@@ -3,6 +3,7 @@
 mod accounts;
 mod admin;
 mod backup;
+mod catalog;
 mod clock;
 mod config;
 mod doctor;
@@ -77,6 +78,8 @@ enum Command {
     Accounts(accounts::Args),
     /// What providers earned at the running hub's market, and what they were paid
     Payouts(payouts::Args),
+    /// What agents offer at the running hub, and what of it waits for the operator
+    Catalog(catalog::Args),
     /// Keys for programs that hand in listings at the running hub
     Providers(providers::Args),
     /// Prints the OpenAPI document
@@ -105,6 +108,7 @@ pub fn main(models: Models) -> ExitCode {
         Command::Peers(args) => peers::run(&args),
         Command::Accounts(args) => accounts::run(&args),
         Command::Payouts(args) => payouts::run(&args),
+        Command::Catalog(args) => catalog::run(&args),
         Command::Providers(args) => providers::run(&args),
         Command::Openapi => openapi::run(),
         Command::Health(args) => health::run(&args),

@@ -153,6 +153,8 @@ pub struct MarketProblem {
         routes::admin::payouts::add::add_payout,
         routes::admin::market::books,
         routes::admin::catalog::catalog,
+        routes::admin::quarantine::suspects,
+        routes::admin::quarantine::judge,
         routes::admin::backup::backup,
         routes::admin::pause::pause,
         routes::admin::resume::resume,

@@ -26,6 +26,7 @@ pub mod pause;
 pub mod payouts;
 pub mod peers;
 pub mod providers;
+pub mod quarantine;
 pub mod quota;
 pub mod resume;
 pub mod revoke_invite;
@@ -66,6 +67,10 @@ pub const PEER_EVIDENCE_PATH: &str = "/admin/evidence";
 pub const HISTORY_PATH: &str = "/admin/histories/{did}";
 /// How the catalog stands.
 pub const CATALOG_PATH: &str = "/admin/catalog";
+/// Lists suspect listings.
+pub const SUSPECTS_PATH: &str = "/admin/catalog/quarantine";
+/// Decides about one.
+pub const SUSPECT_PATH: &str = "/admin/catalog/quarantine/{id}";
 /// Takes a backup.
 pub const BACKUPS_PATH: &str = "/admin/backups";
 /// Lists and makes accounts.
@@ -129,6 +134,8 @@ pub fn endpoints() -> Vec<Endpoint> {
             .post(payouts::add::add_payout),
         Endpoint::at(BOOKS_PATH).get(market::books),
         Endpoint::at(CATALOG_PATH).get(catalog::catalog),
+        Endpoint::at(SUSPECTS_PATH).get(quarantine::suspects),
+        Endpoint::at(SUSPECT_PATH).put(quarantine::judge),
         Endpoint::at(BACKUPS_PATH).post(backup::backup),
         Endpoint::at(PAUSE_PATH).put(pause::pause).delete(resume::resume),
     ]

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::catalog::limits::LISTING_BYTES_MAX;
-use crate::catalog::{check, flags};
+use crate::catalog::{Held, Quarantine, check, flags};
 use crate::error::ApiError;
 use crate::extract::{BodyLimit, read_typed};
 use crate::limits::{LISTING_AGE_DAYS, LISTING_AHEAD_SECS};
@@ -53,17 +53,27 @@ pub struct ListingAnswer {
     /// What is unusual about it, such as `invisible_characters`; it is taken all the same.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
+    /// Whether nobody finds it: `quarantined` until the operator has looked at it, or `rejected`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "quarantined")]
+    pub held: Option<&'static str>,
 }
 
 impl ListingAnswer {
-    fn of(stored: StoredListing, status: &'static str) -> Self {
+    fn of(app: &App, stored: StoredListing, status: &'static str) -> Self {
         Self {
+            held: held(app, &stored).as_str(),
             id: stored.id,
             version: stored.version,
             status,
             flags: stored.flags,
         }
     }
+}
+
+/// Whether a listing is kept from those who search and buy.
+fn held(app: &App, stored: &StoredListing) -> Held {
+    Quarantine::new(&app.settings.search.quarantine).of(stored)
 }
 
 /// Reads a signed listing that is in its form and within the bounds of this hub.

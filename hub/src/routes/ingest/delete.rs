@@ -62,5 +62,6 @@ pub async fn delete(app: web::Data<App>, req: HttpRequest) -> Result<HttpRespons
         version: done.version,
         status: done.status,
         flags: Vec::new(),
+        held: None,
     }))
 }

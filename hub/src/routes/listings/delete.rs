@@ -69,9 +69,9 @@ pub async fn delete(
     match app.listings.put(&new, max, app.clock.now()).await? {
         Put::Stored { listing, .. } => {
             app.listings_changed();
-            Ok(HttpResponse::Ok().json(ListingAnswer::of(listing, "deleted")))
+            Ok(HttpResponse::Ok().json(ListingAnswer::of(&app, listing, "deleted")))
         }
-        Put::Unchanged(listing) => Ok(HttpResponse::Ok().json(ListingAnswer::of(listing, "deleted"))),
+        Put::Unchanged(listing) => Ok(HttpResponse::Ok().json(ListingAnswer::of(&app, listing, "deleted"))),
         Put::Conflict { version } => Err(conflict(version).into()),
         Put::TooMany { max } => Err(full(max).into()),
     }

@@ -61,9 +61,9 @@ pub async fn publish(
     match app.listings.put(&to_store(&listing, &offer), max, now).await? {
         Put::Stored { listing, .. } => {
             app.listings_changed();
-            Ok(HttpResponse::Created().json(ListingAnswer::of(listing, "stored")))
+            Ok(HttpResponse::Created().json(ListingAnswer::of(&app, listing, "stored")))
         }
-        Put::Unchanged(listing) => Ok(HttpResponse::Ok().json(ListingAnswer::of(listing, "unchanged"))),
+        Put::Unchanged(listing) => Ok(HttpResponse::Ok().json(ListingAnswer::of(&app, listing, "unchanged"))),
         Put::Conflict { version } => Err(conflict(version).into()),
         Put::TooMany { max } => Err(full(max).into()),
     }

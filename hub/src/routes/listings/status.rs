@@ -4,9 +4,10 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::find;
+use super::{find, held};
 use super::show::origin;
 use crate::app::App;
+use crate::catalog::Held;
 use crate::error::ApiError;
 use crate::extract::Query;
 use crate::throttle::Cost;
@@ -24,8 +25,8 @@ pub struct ListingStatus {
     /// `found`, `waiting` (it will be found in a moment) or `hidden`.
     #[schema(example = "found")]
     pub status: &'static str,
-    /// Why it is not found, or not by its meaning: `not_indexed_yet`, `not_embedded_yet`, `expired`, `agent_suspended`,
-    /// `agent_ended`.
+    /// Why it is not found, or not by its meaning: `quarantined` (the operator is to look at it first), `rejected`,
+    /// `not_indexed_yet`, `not_embedded_yet`, `expired`, `agent_suspended`, `agent_ended`.
     pub reasons: Vec<&'static str>,
     /// Whether this version is found by its text.
     pub indexed: bool,
@@ -63,7 +64,10 @@ pub async fn status(app: web::Data<App>, req: HttpRequest) -> Result<HttpRespons
     let is_suspended = !has_ended && agent.is_some_and(|agent| !agent.takes_part());
     let has_models = !app.catalog.stats().spaces.is_empty();
     let is_expired = stored.expires_at.is_some_and(|end| end <= app.clock.now());
+    let held = held(&app, &stored);
     let hidden = [
+        ("quarantined", held == Held::Quarantined),
+        ("rejected", held == Held::Rejected),
         ("expired", is_expired),
         ("agent_suspended", is_suspended),
         ("agent_ended", has_ended),
