@@ -11,6 +11,7 @@ mod client;
 pub mod fake;
 mod policy;
 mod resolver;
+mod stream;
 
 use std::error::Error;
 use std::fmt::Debug;
@@ -23,6 +24,7 @@ use bytes::Bytes;
 pub use client::GuardedClient;
 pub use policy::Policy;
 pub use resolver::{Resolve, SystemResolver};
+pub use stream::{Body, Streamed};
 
 use crate::limits;
 
@@ -103,6 +105,15 @@ pub trait Exchange: Send + Sync + Debug {
     /// Any status is a [`Response`]; an error means that there was no complete answer within `limits`, or that the guard
     /// refused to call the URL at all.
     async fn exchange(&self, request: Request, limits: Limits) -> Result<Response, EgressError>;
+
+    /// The same, and gives the answer back when its head is there.
+    ///
+    /// # Errors
+    ///
+    /// As [`Exchange::exchange`]; what is wrong with the body is told by [`Body::next`].
+    async fn open(&self, request: Request, limits: Limits) -> Result<Streamed, EgressError> {
+        Ok(self.exchange(request, limits).await?.into())
+    }
 }
 
 /// What one exchange may cost.

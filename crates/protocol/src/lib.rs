@@ -25,6 +25,7 @@ pub mod name;
 pub mod peer;
 pub mod seal;
 pub mod signature;
+pub mod sse;
 pub mod time;
 
 mod members;

@@ -7,13 +7,16 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
+use futures_util::stream;
 use reqwest::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use rustls::crypto::{CryptoProvider, ring};
 use tokio::time::Instant;
 
 use self::kept::KeptHosts;
 use super::resolver::GuardedResolver;
-use super::{Answer, EgressError, Exchange, Limits, Method, Outbound, Policy, Request, Resolve, Response};
+use super::{
+    Answer, Body, EgressError, Exchange, Limits, Method, Outbound, Policy, Request, Resolve, Response, Streamed,
+};
 use crate::limits::{FIELD_BYTES_MAX, FIELDS_KEPT, IDLE_CONNECTIONS_PER_HOST_MAX, IDLE_TIMEOUT};
 
 /// What we call ourselves to strangers.
@@ -87,6 +90,36 @@ impl Outbound for GuardedClient {
 #[async_trait]
 impl Exchange for GuardedClient {
     async fn exchange(&self, request: Request, limits: Limits) -> Result<Response, EgressError> {
+        let mut response = self.send(request, limits).await?;
+        let mut body = BytesMut::new();
+        read_body(&mut response, &mut body, limits.answer_bytes_max).await?;
+        Ok(Response {
+            body: body.freeze(),
+            ..head(&response)
+        })
+    }
+
+    async fn open(&self, request: Request, limits: Limits) -> Result<Streamed, EgressError> {
+        let response = self.send(request, limits).await?;
+        let head = head(&response);
+        let bytes_max = limits.answer_bytes_max;
+        let pieces = stream::try_unfold((response, bytes_max), move |(mut response, left)| async move {
+            let Some(piece) = response.chunk().await.map_err(classify)? else {
+                return Ok(None);
+            };
+            let left = left.checked_sub(piece.len());
+            let left = left.ok_or(EgressError::AnswerTooLarge { bytes_max })?;
+            Ok(Some((piece, (response, left))))
+        });
+        Ok(Streamed {
+            head,
+            body: Body::of(pieces),
+        })
+    }
+}
+
+impl GuardedClient {
+    async fn send(&self, request: Request, limits: Limits) -> Result<reqwest::Response, EgressError> {
         let url = self.policy.check_url(&request.url)?;
         let http = self.hub_client(&url, limits);
         let started = match request.method {
@@ -97,25 +130,27 @@ impl Exchange for GuardedClient {
             .headers
             .into_iter()
             .fold(started, |started, (name, value)| started.header(name, value));
-        let mut response = started.timeout(limits.timeout).send().await.map_err(classify)?;
-        let mut body = BytesMut::new();
-        read_body(&mut response, &mut body, limits.answer_bytes_max).await?;
-        let field = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
-        let media_type = |text: &str| {
-            text.split(';')
-                .next()
-                .unwrap_or_default()
-                .trim()
-                .to_ascii_lowercase()
-        };
-        Ok(Response {
-            status: response.status().as_u16(),
-            content_type: field(CONTENT_TYPE).map(media_type),
-            cache_control: field(CACHE_CONTROL).map(str::to_owned),
-            retry_after: field(RETRY_AFTER).map(str::to_owned),
-            fields: kept_fields(response.headers()),
-            body: body.freeze(),
-        })
+        started.timeout(limits.timeout).send().await.map_err(classify)
+    }
+}
+
+/// Status and fields, without a body.
+fn head(response: &reqwest::Response) -> Response {
+    let field = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+    let media_type = |text: &str| {
+        text.split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_ascii_lowercase()
+    };
+    Response {
+        status: response.status().as_u16(),
+        content_type: field(CONTENT_TYPE).map(media_type),
+        cache_control: field(CACHE_CONTROL).map(str::to_owned),
+        retry_after: field(RETRY_AFTER).map(str::to_owned),
+        fields: kept_fields(response.headers()),
+        body: Bytes::new(),
     }
 }
 

@@ -208,3 +208,40 @@ async fn an_answer_counts_only_when_it_is_whole_and_within_its_bounds() {
         .unwrap();
     assert_eq!(got.body.len(), 1000);
 }
+
+/// Its head is there before its end, and what is too much is cut off in the middle.
+#[tokio::test]
+async fn an_answer_that_comes_bit_by_bit_is_read_bit_by_bit() {
+    let endless = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n\r\ndata: 1\n\n".to_vec();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        read_request(&mut socket).await;
+        socket.write_all(&endless).await.unwrap();
+        while socket.write_all(b"data: more\n\n").await.is_ok() {}
+    });
+    let request = Request {
+        method: Method::Post,
+        url,
+        headers: Vec::new(),
+        body: Bytes::from_static(b"END"),
+    };
+    let limits = Limits {
+        answer_bytes_max: 100_000,
+        ..Limits::default()
+    };
+    let mut streamed = local().open(request, limits).await.unwrap();
+    assert_eq!(streamed.head.status, 200);
+    assert_eq!(streamed.head.content_type.as_deref(), Some("text/event-stream"));
+    let mut bytes = 0;
+    let end = loop {
+        match streamed.body.next().await.unwrap() {
+            Ok(piece) => bytes += piece.len(),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(end, EgressError::AnswerTooLarge { bytes_max: 100_000 }), "{end:?}");
+    assert!(bytes > 0 && bytes <= 100_000, "{bytes}");
+    assert!(streamed.body.next().await.is_none());
+}
