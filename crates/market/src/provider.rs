@@ -42,6 +42,9 @@ pub enum ProviderError {
     /// It says that it did not do it (`ok` or `success` is false).
     #[error("the provider refused: {0}")]
     Refused(String),
+    /// It does not sign what it answers, as its listing says that it does.
+    #[error("the provider's answer is not signed: {0}")]
+    Unsigned(&'static str),
 }
 
 /// Calls providers. Two exist: over HTTP, and by message over the relay.

@@ -1,16 +1,22 @@
-//! The two ways to a provider: `POST` to its URL, and a sealed message to its agent.
+//! The two ways to a provider, `POST` to its URL and a sealed message to its agent; and the one to another hub.
 
+mod admission;
 mod http;
+mod peer;
 mod relay;
+mod signed;
 
 use std::fmt::{self, Debug};
 
 use aip_market::offer::{Offer, Way};
 use aip_market::provider::{ProviderCall, ProviderError, Providers};
+use aip_protocol::market::{Value as Exact, digest};
 use async_trait::async_trait;
 use serde_json::Value;
 
-pub use self::http::{Admission, HttpProviders};
+pub use self::admission::Admission;
+pub use self::http::HttpProviders;
+pub use self::peer::PeerProviders;
 pub use self::relay::{REQUEST, RESPONSE, RelayProviders};
 
 /// The longest sentence of a provider that is told to a buyer, in characters.
@@ -46,6 +52,12 @@ impl Providers for MarketProviders {
             )),
         }
     }
+}
+
+/// The text that AIMarket's digests and signatures are over; `None` beyond the bounds of its JSON.
+fn spelled(value: &Value) -> Option<Vec<u8>> {
+    let exact = Exact::parse(value.to_string().as_bytes()).ok()?;
+    Some(digest::compact(&exact))
 }
 
 /// Why a provider says that it did not do it, on one line and not too long: it is a stranger's text.

@@ -95,11 +95,12 @@ pub(super) fn market(
     seams: &Seams,
     (registry, agent): (&Arc<Registry>, &Arc<HubAgent>),
 ) -> Arc<MarketRoom> {
-    let admission = Admission {
+    let admission = Arc::new(Admission {
         key: Arc::new(seams.hub_key.clone()),
         hub: settings.public_url(),
-    };
-    let http = HttpProviders::new(seams.exchange.clone(), admission, seams.clock.clone());
+        clock: seams.clock.clone(),
+    });
+    let http = HttpProviders::new(seams.exchange.clone(), admission);
     let parts = market::Parts {
         domain: domain.clone(),
         store: seams.market.clone(),

@@ -136,6 +136,7 @@ pub(super) fn failed(offer: &Offer, failure: &Failure) -> Answer {
                 ProviderError::TimedOut => "timed_out",
                 ProviderError::Invalid(_) => "answer_invalid",
                 ProviderError::Refused(_) => "refused",
+                ProviderError::Unsigned(_) => "answer_unsigned",
             };
             (reason, words(&error.to_string()))
         }
@@ -150,7 +151,9 @@ pub(super) fn failed(offer: &Offer, failure: &Failure) -> Answer {
             };
         }
         Failure::HubUnpaid => return refused(&upstream_unpaid()),
-        Failure::Broken | Failure::Cancelled => ("unreachable", "the call of the provider broke off".to_owned()),
+        Failure::Broken | Failure::Cancelled => {
+            ("unreachable", "the call of the provider broke off".to_owned())
+        }
     };
     let refusal = MarketRefusal::new(
         MarketCode::ProviderFailed,
@@ -163,7 +166,8 @@ pub(super) fn failed(offer: &Offer, failure: &Failure) -> Answer {
 }
 
 fn upstream_unpaid() -> MarketRefusal {
-    let detail = "Nothing was charged: this hub could not pay the hub that does the work. Its operator has to look.";
+    let detail =
+        "Nothing was charged: this hub could not pay the hub that does the work. Its operator has to look.";
     MarketRefusal::new(MarketCode::UpstreamUnpaid, detail)
 }
 

@@ -7,36 +7,17 @@ use aip_federation::egress::{EgressError, Exchange, Limits, Method, Request, Res
 use aip_market::limits::RESULT_BYTES_MAX;
 use aip_market::offer::Offer;
 use aip_market::provider::{ProviderCall, ProviderError};
-use aip_protocol::clock::Clock;
-use aip_protocol::market::{Value as Exact, digest};
-use aip_protocol::multikey::SigningKey;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use url::Url;
 
-use super::reason;
+use super::{Admission, reason, signed};
 
 /// Room for what stands around a result in an answer, in bytes.
 const FRAME_BYTES: usize = 4 * 1024;
 
-/// Domain separation of a hub's word that it admitted a call (AIMarket, "provider request auth").
-const ADMISSION: &str = "aimarket-hub-request/v1";
-
-/// What a hub signs the calls that it admitted with.
-#[derive(Debug)]
-pub struct Admission {
-    /// The hub's key.
-    pub key: Arc<SigningKey>,
-    /// The hub's public URL.
-    pub hub: String,
-}
-
 /// Calls providers over HTTP.
 pub struct HttpProviders {
     exchange: Arc<dyn Exchange>,
-    admission: Admission,
-    clock: Arc<dyn Clock>,
+    admission: Arc<Admission>,
 }
 
 impl Debug for HttpProviders {
@@ -47,12 +28,8 @@ impl Debug for HttpProviders {
 
 impl HttpProviders {
     /// Through this way out, which must be a guarded one: every URL was chosen by a stranger.
-    pub fn new(exchange: Arc<dyn Exchange>, admission: Admission, clock: Arc<dyn Clock>) -> Self {
-        Self {
-            exchange,
-            admission,
-            clock,
-        }
+    pub fn new(exchange: Arc<dyn Exchange>, admission: Arc<Admission>) -> Self {
+        Self { exchange, admission }
     }
 
     /// Calls the provider at `url`.
@@ -67,7 +44,10 @@ impl HttpProviders {
             ("idempotency-key", id.clone()),
             ("x-aimarket-operation-id", id),
         ];
-        headers.extend(self.admitted(offer, url, &call));
+        headers.extend(
+            self.admission
+                .headers(url, &offer.capability_id, call.id, &call.input),
+        );
         let body = json!({
             "input": call.input,
             "product_id": offer.product_id,
@@ -84,58 +64,14 @@ impl HttpProviders {
             answer_bytes_max: RESULT_BYTES_MAX + FRAME_BYTES,
         };
         let response = self.exchange.exchange(request, limits).await.map_err(no_answer)?;
-        result(&response)
+        let result = result(&response)?;
+        signed::check(offer, &call.input, &result, response.field(signed::SIGNATURE))?;
+        Ok(result)
     }
-
-    /// The hub's signed word that it admitted this call, so that a provider can refuse everybody else. A URL that has no
-    /// canonical form gets none, and neither does an input that cannot be spelled as both sides spell it.
-    fn admitted(&self, offer: &Offer, url: &str, call: &ProviderCall) -> Vec<(&'static str, String)> {
-        let urls = canonical(&self.admission.hub).zip(canonical(url));
-        let Some(((hub, audience), input)) = urls.zip(spelled(&call.input)) else {
-            return Vec::new();
-        };
-        let (timestamp, nonce) = (
-            self.clock.now().unix_millis() / 1_000,
-            call.id.simple().to_string(),
-        );
-        let statement = json!({
-            "aud": audience,
-            "capability_id": offer.capability_id,
-            "hub": hub,
-            "input_sha256": digest::sha256_hex(&input),
-            "nonce": nonce,
-            "ts": timestamp,
-        });
-        let mut signed = format!("{ADMISSION}\n").into_bytes();
-        signed.extend(spelled(&statement).unwrap_or_default());
-        let signature = STANDARD.encode(self.admission.key.sign_bytes(&signed));
-        vec![
-            ("x-aimarket-hub-signer", hub),
-            ("x-aimarket-hub-audience", audience),
-            ("x-aimarket-hub-timestamp", timestamp.to_string()),
-            ("x-aimarket-hub-nonce", nonce),
-            ("x-aimarket-hub-signature", signature),
-        ]
-    }
-}
-
-/// The text that AIMarket's digests are over; `None` beyond the bounds of its JSON.
-fn spelled(value: &Value) -> Option<Vec<u8>> {
-    let exact = Exact::parse(value.to_string().as_bytes()).ok()?;
-    Some(digest::compact(&exact))
-}
-
-/// As both sides compare URLs: scheme and host in lower case, no default port, no query, no slash at the end.
-fn canonical(url: &str) -> Option<String> {
-    let url = Url::parse(url).ok()?;
-    let host = url.host_str()?;
-    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-    let path = url.path().trim_end_matches('/');
-    matches!(url.scheme(), "http" | "https").then(|| format!("{}://{host}{port}{path}", url.scheme()))
 }
 
 /// The texts of egress name no part of the URL, which may hold a secret of the provider.
-fn no_answer(error: EgressError) -> ProviderError {
+pub(super) fn no_answer(error: EgressError) -> ProviderError {
     match error {
         EgressError::TimedOut => ProviderError::TimedOut,
         EgressError::AnswerTooLarge { .. } => ProviderError::Invalid(error.to_string()),

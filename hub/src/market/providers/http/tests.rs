@@ -5,8 +5,12 @@ use std::time::Duration;
 
 use aip_market::offer::Way;
 use aip_protocol::clock::ManualClock;
+use aip_protocol::market::digest;
+use aip_protocol::multikey::SigningKey;
 use aip_protocol::time::Timestamp;
 use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 
 use super::super::testing::{call, offer};
 use super::*;
@@ -30,6 +34,15 @@ impl Exchange for Far {
 }
 
 async fn exchanged(answer: Result<Response, EgressError>) -> (Result<Value, ProviderError>, Request, Limits) {
+    let offer = offer("did:aip:hub.example:shop", Way::Http(URL.to_owned()));
+    exchanged_for(&offer, json!({"town": "Köln", "t": 1e-5, "n": 5.0}), answer).await
+}
+
+async fn exchanged_for(
+    offer: &Offer,
+    input: Value,
+    answer: Result<Response, EgressError>,
+) -> (Result<Value, ProviderError>, Request, Limits) {
     let far = Arc::new(Far {
         answer: Mutex::new(Some(answer)),
         asked: Mutex::default(),
@@ -37,17 +50,10 @@ async fn exchanged(answer: Result<Response, EgressError>) -> (Result<Value, Prov
     let admission = Admission {
         key: Arc::new(SigningKey::from_seed([7; 32])),
         hub: "https://hub.example/".to_owned(),
+        clock: Arc::new(ManualClock::new(Timestamp::from_unix_millis(1_700_000_000_900))),
     };
-    let clock = Arc::new(ManualClock::new(Timestamp::from_unix_millis(1_700_000_000_900)));
-    let providers = HttpProviders::new(far.clone(), admission, clock);
-    let offer = offer("did:aip:hub.example:shop", Way::Http(URL.to_owned()));
-    let outcome = providers
-        .call(
-            &offer,
-            URL,
-            call(json!({"town": "Köln", "t": 1e-5, "n": 5.0}), TIMEOUT),
-        )
-        .await;
+    let providers = HttpProviders::new(far.clone(), Arc::new(admission));
+    let outcome = providers.call(offer, URL, call(input, TIMEOUT)).await;
     let (request, limits) = far.asked.lock().unwrap().take().unwrap();
     (outcome, request, limits)
 }
@@ -124,20 +130,6 @@ async fn the_hub_signs_that_it_admitted_the_call() {
     assert_eq!(signature, key.sign_bytes(canonical.as_bytes()));
 }
 
-#[test]
-fn urls_are_compared_as_the_other_side_does() {
-    for (url, expected) in [
-        ("HTTPS://A.Example:443/x/", Some("https://a.example/x")),
-        ("http://a.example:80", Some("http://a.example")),
-        ("http://a.example:8080/x?y=1#z", Some("http://a.example:8080/x")),
-        ("https://[::1]:9/", Some("https://[::1]:9")),
-        ("ftp://a.example/", None),
-        ("nothing", None),
-    ] {
-        assert_eq!(canonical(url).as_deref(), expected, "{url}");
-    }
-}
-
 #[tokio::test]
 async fn a_result_is_result_or_output_or_the_whole_body() {
     for (body, expected) in [
@@ -179,6 +171,35 @@ async fn pitfall_21_what_is_no_result_is_an_error_of_its_kind() {
             expected,
             "{status} {body}"
         );
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_its_listing_promises_signed_is_signed_or_none() {
+    let key = SigningKey::from_seed([5; 32]);
+    let (input, result) = (json!({ "a": 1 }), json!({ "b": 2 }));
+    let text = format!(
+        r#"{{"capability_id":"weather@v1","input_sha256":"{}","product_id":"shop","result":{{"b":2}}}}"#,
+        digest::sha256_hex(br#"{"a":1}"#)
+    );
+    let signature = STANDARD.encode(key.sign_bytes(text.as_bytes()));
+    for (fields, is_signed) in [
+        (vec![("x-provider-signature", signature)], true),
+        (Vec::new(), false),
+    ] {
+        let answer = Response {
+            status: 200,
+            body: json!({ "result": result }).to_string().into(),
+            fields,
+            ..Response::default()
+        };
+        let mut offer = offer("did:aip:hub.example:shop", Way::Http(URL.to_owned()));
+        offer.provider_key = Some(key.public().clone());
+        let outcome = exchanged_for(&offer, input.clone(), Ok(answer)).await.0;
+        assert_eq!(outcome.is_ok(), is_signed, "{outcome:?}");
+        if !is_signed {
+            assert!(matches!(outcome, Err(ProviderError::Unsigned(_))));
+        }
     }
 }
 
