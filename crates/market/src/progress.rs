@@ -72,6 +72,19 @@ impl ProgressSink {
     }
 }
 
+#[cfg(any(test, feature = "testsuite"))]
+impl ProgressSink {
+    /// One that nobody follows but a test.
+    pub fn alone() -> Self {
+        Self(Track::new(Uuid::nil(), true))
+    }
+
+    /// The last words that it was told.
+    pub fn told(&self) -> Vec<Word> {
+        self.0.state().window.iter().cloned().collect()
+    }
+}
+
 impl fmt::Debug for ProgressSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("ProgressSink").field(&self.0.id).finish()
