@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aip_market::market::{Market, MarketConfig, Seams};
+use aip_market::peers::PeerBook;
 use aip_market::provider::Providers;
+use aip_market::routing::PeerHubs;
 use aip_market::store::MarketStore;
 use aip_protocol::clock::Clock;
 use aip_protocol::multikey::SigningKey;
@@ -41,6 +43,10 @@ pub struct Parts {
     pub registry: Arc<Registry>,
     /// The ways to who does the work.
     pub providers: Arc<dyn Providers>,
+    /// Which other hubs sell here.
+    pub peers: Arc<dyn PeerBook>,
+    /// The way to them.
+    pub hubs: Arc<dyn PeerHubs>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Signs receipts and documents.
@@ -89,6 +95,8 @@ impl MarketRoom {
             store: parts.store,
             offers: shelf.clone(),
             providers: parts.providers,
+            peers: parts.peers,
+            hubs: parts.hubs,
             clock: parts.clock.clone(),
             key: parts.hub_key,
         };

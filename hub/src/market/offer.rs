@@ -38,14 +38,16 @@ pub fn offer(stored: &StoredListing) -> Result<Offer, NoOffer> {
         return Err(NoOffer::OtherKind);
     }
     let (product_id, capability_id) = ids(&listed, &stored.agent)?;
-    let terms = listed
-        .extra
-        .get("invoke")
-        .and_then(|invoke| Terms::read(invoke).ok());
+    let source = source(stored, &listed);
+    let invoke = listed.extra.get("invoke");
+    let terms = invoke.and_then(|invoke| Terms::read(invoke).ok());
     let price = price(&listed);
-    let schemas = ["input_schema", "output_schema"].map(|name| schema(&listed, name));
+    let is_local = source == Source::Local;
+    let schemas = ["input_schema", "output_schema"].map(|name| schema(&listed, name, is_local));
     let is_sold = listed.available.unwrap_or(true) && price.is_some() && schemas.iter().all(Result::is_ok);
     let (way, timeout, free_tier, provider_key) = match terms {
+        // Who it is that sells what a peer does is known by where it came from, and not by what it says.
+        _ if !is_local => (Some(Way::Peer), None, None, None),
         Some(terms) => (Some(terms.way), terms.timeout, terms.free_tier, terms.public_key),
         None => (None, None, None, None),
     };
@@ -54,7 +56,7 @@ pub fn offer(stored: &StoredListing) -> Result<Offer, NoOffer> {
     Ok(Offer {
         id: stored.id.clone(),
         agent: stored.agent.clone(),
-        source: Source::Local,
+        source,
         product_id,
         capability_id,
         version: stored.version,
@@ -87,6 +89,18 @@ fn notes(stored: &StoredListing, listed: &Listed) -> Notes {
     }
 }
 
+/// Where it is sold: what the crawler put here, at the hub that it was found at.
+fn source(stored: &StoredListing, listed: &Listed) -> Source {
+    let Origin::Peer { hub } = &stored.origin else {
+        return Source::Local;
+    };
+    let name = listed.extra.get("source_hub_name").and_then(Json::as_str);
+    Source::Peer(PeerSource {
+        hub: hub.clone(),
+        name: name.unwrap_or(hub).to_owned(),
+    })
+}
+
 /// AIMarket's ids of a listing: `product_id` and `capability_id`, from its attributes, or the agent's name and the listing's
 /// own id.
 ///
@@ -117,15 +131,19 @@ fn price(listed: &Listed) -> Option<Usd> {
     is_sold.then_some(price)
 }
 
-/// A schema, if there is one.
+/// A schema, if there is one. That of a peer is there as text where it has numbers that no listing has.
 ///
 /// # Errors
 /// It cannot be checked.
-fn schema(listed: &Listed, name: &str) -> Result<Option<Schema>, SchemaError> {
+fn schema(listed: &Listed, name: &str, is_local: bool) -> Result<Option<Schema>, SchemaError> {
     let Some(schema) = listed.extra.get(name).filter(|schema| !schema.is_null()) else {
         return Ok(None);
     };
-    let schema = Schema::new(Value::from(schema.clone()))?;
+    let value = match schema.as_str().filter(|_| !is_local) {
+        Some(text) => serde_json::from_str(text).map_err(|_error| SchemaError::Form)?,
+        None => Value::from(schema.clone()),
+    };
+    let schema = Schema::new(value)?;
     if schema.is_usable() {
         Ok(Some(schema))
     } else {
@@ -136,12 +154,14 @@ fn schema(listed: &Listed, name: &str) -> Result<Option<Schema>, SchemaError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aip_market::offer::Way;
     use aip_protocol::time::Timestamp;
-    use aip_registry::listings::Origin;
     use serde_json::json;
 
     fn read(change: impl FnOnce(&mut Value)) -> Result<Offer, NoOffer> {
+        read_from(Origin::Signed, change)
+    }
+
+    fn read_from(origin: Origin, change: impl FnOnce(&mut Value)) -> Result<Offer, NoOffer> {
         let mut listing = json!({
             "listing_id": "draw", "kind": "capability", "name": "Draw", "price": "0.01", "currency": "USD",
             "invoke": { "relay": true },
@@ -156,7 +176,7 @@ mod tests {
             deleted: false,
             json: listing.to_string().into_bytes(),
             digest: [0; 32],
-            origin: Origin::Signed,
+            origin,
             flags: Vec::new(),
             change_seq: 1,
             stored_at: Timestamp::UNIX_EPOCH,
@@ -242,6 +262,31 @@ mod tests {
                 "{schema}"
             );
         }
+    }
+
+    #[test]
+    fn what_a_peer_sells_is_known_by_where_it_came_from() {
+        let words = |listing: &mut Value| {
+            listing["invoke"] = json!({ "peer": true });
+            listing["source_hub_name"] = json!("Peer");
+            listing["input_schema"] = json!(r#"{"properties":{"t":{"maximum":0.5}}}"#);
+        };
+        let origin = Origin::Peer {
+            hub: "https://peer.example".to_owned(),
+        };
+        let sold = read_from(origin, words).unwrap();
+        let source = PeerSource {
+            hub: "https://peer.example".to_owned(),
+            name: "Peer".to_owned(),
+        };
+        assert_eq!((sold.source, sold.way), (Source::Peer(source), Some(Way::Peer)));
+        let schema = json!({ "properties": { "t": { "maximum": 0.5 } } });
+        assert_eq!(sold.input_schema.unwrap().value(), &schema);
+        // An agent that says the same of itself sells nothing.
+        let listed = read(words).unwrap();
+        assert_eq!((listed.source, listed.way), (Source::Local, None));
+        let sold = read(|listing| listing["input_schema"] = json!("{}")).unwrap();
+        assert_eq!(sold.way, None, "a schema is an object");
     }
 
     #[test]
