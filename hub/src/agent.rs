@@ -22,7 +22,7 @@ use aip_relay::relay::{Relay, SourceError};
 use async_trait::async_trait;
 use rand_core::CryptoRng;
 
-pub use self::ask::{AskError, Questions};
+pub use self::ask::{AskError, Hearing, Questions};
 pub use self::identity::{Established, IdentityError};
 pub use self::keys::AgentKeys;
 pub use self::outgoing::{Outcome, Outgoing, message_id};

@@ -11,6 +11,7 @@ use aip_relay::relay::SendError;
 use serde_json::{Map, Value};
 
 use super::limits::{ANSWER_ATTEMPTS_MAX, FAILURE_ATTEMPTS_MAX, FAILURE_PAUSE, REFUSAL_PAUSE};
+use super::ask::PROGRESS;
 use super::receive::Verdict;
 use super::stats::Fate;
 use super::{Outcome, Outgoing, search};
@@ -35,7 +36,7 @@ pub(super) async fn take(app: &App, item: &Item) -> Verdict {
     if envelope.from == *app.agent.did() || envelope.kind == RECEIPT {
         return Verdict::Done(Fate::Ignored);
     }
-    if envelope.kind.ends_with(RESPONSE) {
+    if envelope.kind.ends_with(RESPONSE) || envelope.kind.ends_with(PROGRESS) {
         return app
             .agent
             .take_answer(&envelope, item.attempt, app.shares_stores());

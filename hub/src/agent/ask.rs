@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 use std::fmt::{self, Debug};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aip_protocol::envelope::Envelope;
@@ -24,14 +24,34 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::limits::{ANSWERS_AT_ONCE, ELSEWHERE_OFFERS_MAX, ELSEWHERE_PAUSE, QUESTIONS_MAX};
+use super::limits::{ANSWERS_AT_ONCE, ELSEWHERE_OFFERS_MAX, ELSEWHERE_PAUSE, QUESTIONS_MAX, WITHDRAWAL_LIFETIME};
 use super::receive::Verdict;
 use super::stats::Fate;
 use super::{HubAgent, Outgoing, message_id};
 use crate::app::App;
 
+/// What the types of words before an answer end with.
+pub(super) const PROGRESS: &str = ".progress";
+
 /// What the conversations of questions begin with.
 const THREAD: &str = "hub-asks-";
+
+/// Hears what is said before the answer.
+#[derive(Clone)]
+pub struct Hearing {
+    /// The type of such words.
+    pub kind: &'static str,
+    /// Takes the plaintext of one, and never waits.
+    pub hear: Arc<dyn Fn(&[u8]) + Send + Sync>,
+}
+
+impl Debug for Hearing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hearing")
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
+    }
+}
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +81,7 @@ pub struct Questions {
 struct Waiter {
     from: Did,
     kind: String,
+    hearing: Option<Hearing>,
     answer: oneshot::Sender<Result<Vec<u8>, AskError>>,
 }
 
@@ -112,6 +133,15 @@ impl Questions {
         (waiter.from == envelope.from && waiter.kind == envelope.kind).then_some(id)
     }
 
+    /// Who hears this word, which is said before an answer that is waited for here.
+    fn hearing(&self, envelope: &Envelope) -> Option<Hearing> {
+        let id = Uuid::try_parse(envelope.reply_to.as_deref()?).ok()?;
+        let waiting = self.waiting();
+        let waiter = waiting.get(&id)?;
+        let hearing = waiter.hearing.as_ref()?;
+        (waiter.from == envelope.from && hearing.kind == envelope.kind).then(|| hearing.clone())
+    }
+
     fn answer(&self, id: Uuid, answer: Result<Vec<u8>, AskError>) {
         if let Some(waiter) = self.waiting().remove(&id) {
             // Who asked may have gone in this very moment.
@@ -157,7 +187,21 @@ impl HubAgent {
     ///
     /// # Errors
     /// There is no answer.
-    pub async fn ask(&self, mut question: Outgoing, kind: &str, wait: Duration) -> Result<Vec<u8>, AskError> {
+    pub async fn ask(&self, question: Outgoing, kind: &str, wait: Duration) -> Result<Vec<u8>, AskError> {
+        self.ask_hearing(question, kind, wait, None).await
+    }
+
+    /// The same, and hears what the agent says before its answer.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub async fn ask_hearing(
+        &self,
+        mut question: Outgoing,
+        kind: &str,
+        wait: Duration,
+        hearing: Option<Hearing>,
+    ) -> Result<Vec<u8>, AskError> {
         let key = question.key.get_or_insert_with(|| {
             self.with_rng(|mut rng| aip_protocol::envelope::new_id(&mut rng).to_string())
         });
@@ -168,6 +212,7 @@ impl HubAgent {
         let waiter = Waiter {
             from: question.to.clone(),
             kind: kind.to_owned(),
+            hearing,
             answer,
         };
         let _place = self.questions.take_place(id, waiter)?;
@@ -179,14 +224,35 @@ impl HubAgent {
         timeout(wait, asking).await.unwrap_or(Err(AskError::TimedOut))
     }
 
+    /// Tells who was asked that nobody waits any more: `word` is about the question of this key. It is worth nothing after a
+    /// while.
+    ///
+    /// # Errors
+    /// It did not go out.
+    pub async fn withdraw(&self, mut word: Outgoing, question: (&str, &str)) -> Result<(), SendError> {
+        let (kind, key) = question;
+        word.reply_to = Some(message_id(&word.to, kind, key).hyphenated().to_string());
+        word.thread = Some(self.questions.thread.clone());
+        word.expires_at = Some(self.clock.now() + WITHDRAWAL_LIFETIME);
+        word.key = Some(key.to_owned());
+        self.send(word).await.map(drop)
+    }
+
     /// Who waits for answers.
     pub fn questions(&self) -> &Questions {
         &self.questions
     }
 
-    /// What becomes of an answer. `is_shared`: other processes read this mailbox.
+    /// What becomes of an answer, or of a word before it. `is_shared`: other processes read this mailbox.
     pub(super) fn take_answer(&self, envelope: &Envelope, attempt: u32, is_shared: bool) -> Verdict {
-        if let Some(id) = self.questions.asked(envelope) {
+        if envelope.kind.ends_with(PROGRESS) {
+            if let Some(hearing) = self.questions.hearing(envelope) {
+                if let Ok(plaintext) = self.open(envelope) {
+                    (hearing.hear)(&plaintext);
+                }
+                return Verdict::Done(Fate::Answered);
+            }
+        } else if let Some(id) = self.questions.asked(envelope) {
             let opened = self.open(envelope);
             let unreadable = |_other_key| AskError::NotTaken("unreadable".to_owned());
             self.questions.answer(id, opened.map_err(unreadable));
@@ -264,6 +330,7 @@ mod tests {
         let waiter = Waiter {
             from: Did::parse(from).unwrap(),
             kind: "a.b.response".to_owned(),
+            hearing: None,
             answer,
         };
         (waiter, answered)

@@ -48,6 +48,9 @@ pub const ENVELOPE_HEAD_BYTES: usize = 4 * 1024;
 /// Questions that one process waits with for their answers.
 pub const QUESTIONS_MAX: usize = 1_024;
 
+/// How long the word that nobody waits for an answer any more is worth something.
+pub const WITHDRAWAL_LIFETIME: Duration = Duration::from_mins(1);
+
 /// Answers that are read at once from the conversation of a process's own questions.
 pub const ANSWERS_AT_ONCE: usize = 16;
 

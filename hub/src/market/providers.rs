@@ -17,7 +17,7 @@ use serde_json::Value;
 pub use self::admission::Admission;
 pub use self::http::HttpProviders;
 pub use self::peer::PeerProviders;
-pub use self::relay::{REQUEST, RESPONSE, RelayProviders};
+pub use self::relay::{CANCEL, PROGRESS, REQUEST, RESPONSE, RelayProviders};
 
 /// The longest sentence of a provider that is told to a buyer, in characters.
 const REASON_CHARS_MAX: usize = 300;

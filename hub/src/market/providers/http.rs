@@ -6,10 +6,13 @@ use std::sync::Arc;
 use aip_federation::egress::{EgressError, Exchange, Limits, Method, Request, Response};
 use aip_market::limits::RESULT_BYTES_MAX;
 use aip_market::offer::Offer;
+use aip_market::progress::ProgressSink;
 use aip_market::provider::{ProviderCall, ProviderError};
 use serde_json::{Value, json};
 
 use super::{Admission, reason, signed};
+
+mod streamed;
 
 /// Room for what stands around a result in an answer, in bytes.
 const FRAME_BYTES: usize = 4 * 1024;
@@ -38,9 +41,11 @@ impl HttpProviders {
     /// There is no result.
     pub async fn call(&self, offer: &Offer, url: &str, call: ProviderCall) -> Result<Value, ProviderError> {
         let id = call.id.hyphenated().to_string();
+        // What is signed is one whole answer.
+        let progress = call.progress.as_ref().filter(|_| offer.provider_key.is_none());
         let mut headers = vec![
             ("content-type", "application/json".to_owned()),
-            ("accept", "application/json".to_owned()),
+            ("accept", progress.map_or("application/json", |_| streamed::ACCEPT).to_owned()),
             ("idempotency-key", id.clone()),
             ("x-aimarket-operation-id", id),
         ];
@@ -63,10 +68,29 @@ impl HttpProviders {
             timeout: call.timeout,
             answer_bytes_max: RESULT_BYTES_MAX + FRAME_BYTES,
         };
-        let response = self.exchange.exchange(request, limits).await.map_err(no_answer)?;
+        let response = tokio::select! {
+            biased;
+            response = self.answer(request, limits, progress) => response?,
+            // The connection ends here: that tells the provider.
+            () = call.cancelled.cancelled() => return Err(ProviderError::TimedOut),
+        };
         let result = result(&response)?;
         signed::check(offer, &call.input, &result, response.field(signed::SIGNATURE))?;
         Ok(result)
+    }
+}
+
+impl HttpProviders {
+    async fn answer(
+        &self,
+        request: Request,
+        limits: Limits,
+        progress: Option<&ProgressSink>,
+    ) -> Result<Response, ProviderError> {
+        match progress {
+            Some(progress) => streamed::answer(&*self.exchange, request, limits, progress).await,
+            None => self.exchange.exchange(request, limits).await.map_err(no_answer),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use aip_market::limits::RESULT_BYTES_MAX;
 use aip_market::offer::Offer;
+use aip_market::progress::{ProgressSink, WordKind};
 use aip_market::provider::{ProviderCall, ProviderError};
 use aip_protocol::error::ErrorCode;
 use aip_protocol::seal::Plaintext;
@@ -15,10 +16,14 @@ use aip_relay::relay::SendError;
 use serde_json::{Value, json};
 
 use super::reason;
-use crate::agent::{AskError, HubAgent, Outgoing};
+use crate::agent::{AskError, Hearing, HubAgent, Outgoing};
 
 /// The type of a question: `docs/protocol/types/aip.invoke.request.json`.
 pub const REQUEST: &str = "aip.invoke.request";
+/// The type of a word before the answer: `docs/protocol/types/aip.invoke.progress.json`.
+pub const PROGRESS: &str = "aip.invoke.progress";
+/// The type of the word that nobody waits any more: `docs/protocol/types/aip.invoke.cancel.json`.
+pub const CANCEL: &str = "aip.invoke.cancel";
 /// The type of an answer: `docs/protocol/types/aip.invoke.response.json`.
 pub const RESPONSE: &str = "aip.invoke.response";
 
@@ -54,18 +59,70 @@ impl RelayProviders {
             return Err(ProviderError::Unreachable(why.to_owned()));
         }
         let id = call.id.hyphenated().to_string();
-        let body = json!({
+        let mut body = json!({
             "id": id,
             "product_id": offer.product_id,
             "capability_id": offer.capability_id,
             "input": call.input,
         });
+        if let (Some(_), Some(members)) = (&call.progress, body.as_object_mut()) {
+            members.insert("progress".to_owned(), true.into());
+        }
         let question = Outgoing::json(offer.agent.clone(), REQUEST, JSON, &body);
         let mut question = question.map_err(|error| ProviderError::Unreachable(error.to_string()))?;
         question.key = Some(id.clone());
-        let answer = self.agent.ask(question, RESPONSE, call.timeout).await;
-        result(&id, &answer.map_err(no_answer)?)
+        let hearing = call.progress.map(|progress| hearing(id.clone(), progress));
+        let asking = self
+            .agent
+            .ask_hearing(question, RESPONSE, call.timeout, hearing);
+        tokio::select! {
+            biased;
+            answer = asking => result(&id, &answer.map_err(no_answer)?),
+            () = call.cancelled.cancelled() => {
+                self.withdraw(offer, &id).await;
+                Err(ProviderError::TimedOut)
+            }
+        }
     }
+
+    /// Tells the provider that nobody waits for its result any more. Where that does not arrive it works for nothing, as it
+    /// would without it.
+    async fn withdraw(&self, offer: &Offer, id: &str) {
+        let word = Outgoing::json(offer.agent.clone(), CANCEL, JSON, &json!({ "id": id }));
+        let Ok(word) = word else {
+            return;
+        };
+        if let Err(error) = self.agent.withdraw(word, (REQUEST, id)).await {
+            tracing::debug!(code = error.code().as_str(), "A provider is not told that a call was cancelled");
+        }
+    }
+}
+
+/// Tells the words of the provider of this call.
+fn hearing(id: String, progress: ProgressSink) -> Hearing {
+    Hearing {
+        kind: PROGRESS,
+        hear: Arc::new(move |plaintext| {
+            if progress.has_room()
+                && let Some((kind, data)) = word(&id, plaintext)
+            {
+                progress.tell(kind, &data);
+            }
+        }),
+    }
+}
+
+/// `{"id", "progress"}` or `{"id", "chunk"}`, of this invocation; anything else says nothing.
+fn word(id: &str, plaintext: &[u8]) -> Option<(WordKind, Value)> {
+    let Value::Object(mut body) = Plaintext::from_bytes(plaintext).ok()?.body else {
+        return None;
+    };
+    if body.get("id").and_then(Value::as_str) != Some(id) {
+        return None;
+    }
+    [WordKind::Progress, WordKind::Chunk]
+        .into_iter()
+        .find_map(|kind| body.remove(kind.as_str()).map(|data| (kind, data)))
 }
 
 fn no_answer(error: AskError) -> ProviderError {
