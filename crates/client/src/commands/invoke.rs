@@ -7,6 +7,7 @@ use std::time::Duration;
 use aip_client::market::{Amount, Call, Invoked, Purse, Purses};
 use aip_client::protocol::market::{Check, Verdict};
 use aip_client::{Client, Error, Problem};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::{Outcome, receipt};
@@ -26,11 +27,14 @@ Examples:
   aip search \"current weather\" --kind capability
   aip invoke shop weather@v1 '{\"town\": \"Köln\"}'
   aip invoke shop weather@v1 --file input.json --account --max-price 0.05
+  aip invoke atlas situation.brief@v1 '{}' --source-hub https://hub.example --account --max-price 0.05
   aip channel open 1.00 && aip invoke shop weather@v1 '{}' --channel --max-price 0.05
 
 The result goes to the standard output; to the standard error, what was paid for which invocation, and whether the hub's receipt
 for it is genuine; with --json, all of it is one object. Without --account or --channel only what costs nothing is called. What is
 paid from needs --max-price: a hub that asks for more gets nothing.
+
+What another hub sells (--source-hub) is attested by that hub, and its receipt is checked with the key that it publishes itself.
 
 A call whose answer is lost is not lost: give the key that the error names with --idempotency-key, and the same call is answered
 and not paid twice.";
@@ -56,6 +60,9 @@ pub(crate) struct Args {
     /// What the call may cost at most, in US dollars
     #[arg(long, value_name = "USD", value_parser = values::amount)]
     max_price: Option<Amount>,
+    /// At which other hub it is sold, as search results name it; the hub calls that one for you
+    #[arg(long, value_name = "URL")]
+    source_hub: Option<String>,
     /// What makes two calls one: 8 to 128 printable characters; drawn if you give none
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
@@ -85,6 +92,9 @@ pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
     let purse = purse_of(context, &context.purses(&client)?, args.pay)?;
     let product_id = product_of(&client, args.product_id).await?;
     let mut call = Call::new(product_id, args.capability_id, input).timeout(args.wait);
+    if let Some(hub) = &args.source_hub {
+        call = call.source_hub(hub);
+    }
     if let Some(amount) = args.max_price {
         call = call.price_max(amount);
     }
@@ -93,13 +103,22 @@ pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
     }
     let invoked = client.invoke(&call, &purse).await.map_err(explained)?;
     let check = client.check_invoked(&call, &invoked).await?;
+    let hub_check = client.check_hub_receipt(&call, &invoked).await?;
     context.output.show(
-        &invoked_json(&invoked, check.as_ref()),
+        &invoked_json(&invoked, check.as_ref(), hub_check.as_ref()),
         &format!("{:#}", invoked.result),
     )?;
     if !context.output.is_json() {
         note(&paid(&invoked));
-        note(&attested(&invoked, check.as_ref()));
+        let signer = args.source_hub.as_deref().unwrap_or("the hub");
+        note(&attested(invoked.receipt.as_deref(), check.as_ref(), signer));
+        if hub_check.is_some() {
+            note(&attested(
+                invoked.hub_receipt.as_deref(),
+                hub_check.as_ref(),
+                "the hub",
+            ));
+        }
     }
     Ok(())
 }
@@ -181,12 +200,8 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-fn invoked_json(invoked: &Invoked, check: Option<&Check>) -> Value {
-    let receipt: Value = invoked
-        .receipt
-        .as_ref()
-        .and_then(|receipt| serde_json::from_str(receipt.get()).ok())
-        .unwrap_or_default();
+fn invoked_json(invoked: &Invoked, check: Option<&Check>, hub_check: Option<&Check>) -> Value {
+    let receipt = receipt_json(invoked.receipt.as_deref()).unwrap_or_default();
     let mut value = json!({
         "result": invoked.result,
         "invocation_id": invoked.invocation_id,
@@ -198,10 +213,28 @@ fn invoked_json(invoked: &Invoked, check: Option<&Check>) -> Value {
         "idempotency_key": invoked.idempotency_key,
         "receipt": receipt,
     });
-    if let (Some(members), Some(check)) = (value.as_object_mut(), check) {
-        members.insert("receipt_check".to_owned(), receipt::check_json(check));
+    let hub_receipt = receipt_json(invoked.hub_receipt.as_deref());
+    let further = [
+        ("receipt_check", check.map(receipt::check_json)),
+        ("route_mode", invoked.route_mode.clone().map(Value::from)),
+        ("charged_usd", invoked.charged_usd.map(|amount| json!(amount))),
+        (
+            "routing_fee_usd",
+            invoked.routing_fee_usd.map(|amount| json!(amount)),
+        ),
+        ("hub_receipt", hub_receipt),
+        ("hub_receipt_check", hub_check.map(receipt::check_json)),
+    ];
+    for (name, member) in further {
+        if let (Some(members), Some(member)) = (value.as_object_mut(), member) {
+            members.insert(name.to_owned(), member);
+        }
     }
     value
+}
+
+fn receipt_json(receipt: Option<&RawValue>) -> Option<Value> {
+    serde_json::from_str(receipt?.get()).ok()
 }
 
 fn paid(invoked: &Invoked) -> String {
@@ -218,22 +251,27 @@ fn paid(invoked: &Invoked) -> String {
         ""
     };
     let number = word(invoked.invocation_id.as_deref()).map(|id| format!(", invocation {id}"));
+    let fee = invoked
+        .charged_usd
+        .filter(|_| invoked.route_mode.as_deref() == Some("broker"));
+    let fee = fee
+        .filter(|fee| *fee > Amount::ZERO)
+        .map(|fee| format!(", and {fee} USD to the hub"));
     format!(
-        "aip: {price}{}{}{again}",
+        "aip: {price}{}{}{}{again}",
+        fee.unwrap_or_default(),
         left.unwrap_or_default(),
         number.unwrap_or_default()
     )
 }
 
-fn attested(invoked: &Invoked, check: Option<&Check>) -> String {
-    let receipt: Option<Value> = invoked
-        .receipt
-        .as_ref()
-        .and_then(|receipt| serde_json::from_str(receipt.get()).ok());
+/// `signer`: the hub as the caller named it.
+fn attested(receipt: Option<&RawValue>, check: Option<&Check>, signer: &str) -> String {
+    let receipt = receipt_json(receipt);
     let nonce = nonce_of(receipt.as_ref());
     match check.map(|check| &check.verdict) {
-        None => "aip: the hub gave no receipt".to_owned(),
-        Some(Verdict::True) => format!("aip: receipt {nonce}, signed by the hub"),
+        None => format!("aip: {signer} gave no receipt"),
+        Some(Verdict::True) => format!("aip: receipt {nonce}, signed by {signer}"),
         Some(Verdict::False(reason)) => format!("aip: DO NOT TRUST receipt {nonce}: {reason}"),
         Some(Verdict::NotChecked(reason)) => format!("aip: receipt {nonce} was not checked: {reason}"),
     }
@@ -284,6 +322,10 @@ fn in_flags(problem: &Problem) -> Option<String> {
             }
             None => "it costs something: pay with --account or --channel and --max-price".to_owned(),
         }),
+        "source_hub_required" => {
+            let hub = problem.members.get("source_hub").and_then(Value::as_str);
+            word(hub).map(|hub| format!("another hub sells it: name it with --source-hub {hub}"))
+        }
         "price_limit_exceeded" => Some(match dollars("current_price_usd") {
             Some(price) => format!("it costs {price} USD, and --max-price allows less"),
             None => "it costs more than --max-price allows".to_owned(),

@@ -46,6 +46,9 @@ struct Verify {
     /// The key of the hub that signed it, in base64
     #[arg(long, value_name = "BASE64", value_parser = |text: &str| parse_key(text).map_err(|why| why.to_string()))]
     signer: Option<VerifyingKey>,
+    /// The hub that did the work, where it is another one: its key is asked for there
+    #[arg(long, value_name = "URL", conflicts_with = "signer")]
+    source_hub: Option<String>,
     /// It must be about this capability
     #[arg(long, value_name = "ID")]
     capability: Option<String>,
@@ -66,7 +69,11 @@ pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
                 product_id: args.product.as_deref(),
                 price_micros: args.price.map(Amount::micros),
             };
-            check(context, &args.receipt, args.signer, &expected).await
+            let signer = match (args.signer, args.source_hub) {
+                (Some(key), _) => Signer::Key(Box::new(key)),
+                (None, hub) => Signer::Hub(hub.unwrap_or_else(|| "local".to_owned())),
+            };
+            check(context, &args.receipt, signer, &expected).await
         }
     }
 }
@@ -78,27 +85,29 @@ async fn show(context: &Context, nonce: &str) -> Outcome {
     Ok(context.output.show(&value, receipt.get())?)
 }
 
-async fn check(
-    context: &Context,
-    path: &Path,
-    key: Option<VerifyingKey>,
-    expected: &Expected<'_>,
-) -> Outcome {
+/// Whose signature it is.
+enum Signer {
+    Key(Box<VerifyingKey>),
+    /// `local`, or the URL of another one.
+    Hub(String),
+}
+
+async fn check(context: &Context, path: &Path, signer: Signer, expected: &Expected<'_>) -> Outcome {
     let given = read(path)?;
-    let check = match (key, given) {
-        (Some(key), Some(receipt)) => {
+    let check = match (signer, given) {
+        (Signer::Key(key), Some(receipt)) => {
             let receipt = Exact::parse(&receipt).map_err(Error::from)?;
-            verify(&receipt, &[key], expected)
+            verify(&receipt, &[*key], expected)
         }
-        (key, given) => {
+        (signer, given) => {
             let client = context.client_without_keys(None)?;
             let receipt = match given {
                 Some(receipt) => receipt,
                 None => fetched(&client, path).await?,
             };
-            match key {
-                Some(key) => verify(&Exact::parse(&receipt).map_err(Error::from)?, &[key], expected),
-                None => client.check_receipt(&receipt, expected).await?,
+            match signer {
+                Signer::Key(key) => verify(&Exact::parse(&receipt).map_err(Error::from)?, &[*key], expected),
+                Signer::Hub(hub) => client.check_receipt_of(&hub, &receipt, expected).await?,
             }
         }
     };

@@ -17,8 +17,20 @@ pub struct Invoked {
     /// What the hub names the call by: the reference in the lines of the account that paid it.
     #[serde(default, deserialize_with = "text_or_none")]
     pub invocation_id: Option<String>,
-    /// The hub's signed receipt, letter for letter: its numbers are signed as they are spelled.
+    /// The signed receipt of the hub that did the work, letter for letter: its numbers are signed as they are spelled.
     pub receipt: Option<Box<RawValue>>,
+    /// Where another hub did the work, the receipt of the one that was asked, for what it took.
+    #[serde(default)]
+    pub hub_receipt: Option<Box<RawValue>>,
+    /// Where another hub did the work, under which rules: `broker` (it is paid itself), `sells_for` or `reseller`.
+    #[serde(default, deserialize_with = "text_or_none")]
+    pub route_mode: Option<String>,
+    /// Where another hub did the work, what the one that was asked took.
+    #[serde(default)]
+    pub charged_usd: Option<Amount>,
+    /// Of it, what is not of the price.
+    #[serde(default)]
+    pub routing_fee_usd: Option<Amount>,
     /// What was paid.
     #[serde(default)]
     pub price_usd: Amount,

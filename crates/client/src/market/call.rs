@@ -13,6 +13,7 @@ use crate::limits::INVOKE_TIMEOUT;
 pub struct Call {
     pub(crate) product_id: String,
     pub(crate) capability_id: String,
+    pub(crate) source_hub: Option<String>,
     pub(crate) input: Map<String, Value>,
     pub(crate) price_max: Option<Amount>,
     pub(crate) idempotency_key: Option<String>,
@@ -29,11 +30,21 @@ impl Call {
         Self {
             product_id: product_id.into(),
             capability_id: capability_id.into(),
+            source_hub: None,
             input,
             price_max: None,
             idempotency_key: None,
             timeout: INVOKE_TIMEOUT,
         }
+    }
+
+    /// At which other hub it is sold, as search results name it (`source_hub`): the hub that is asked calls that one. What it
+    /// attests is checked with that hub's key.
+    #[must_use]
+    pub fn source_hub(mut self, hub: impl Into<String>) -> Self {
+        let hub = hub.into();
+        self.source_hub = (hub != "local").then_some(hub);
+        self
     }
 
     /// What it may cost at most. A hub that asks for more refuses the call (`price_limit_exceeded`) before anything is paid.
@@ -74,8 +85,14 @@ impl Call {
             "capability_id": self.capability_id,
             "input": self.input,
         });
-        if let (Some(body), Some(amount)) = (body.as_object_mut(), self.price_max) {
-            body.insert("max_price_usd".to_owned(), json!(amount));
+        let further = [
+            ("max_price_usd", self.price_max.map(|amount| json!(amount))),
+            ("source_hub", self.source_hub.as_ref().map(|hub| json!(hub))),
+        ];
+        for (name, value) in further {
+            if let (Some(body), Some(value)) = (body.as_object_mut(), value) {
+                body.insert(name.to_owned(), value);
+            }
         }
         body.to_string().into_bytes()
     }
@@ -126,6 +143,11 @@ mod tests {
         let capped = call.price_max("0.010001".parse().unwrap());
         let text = String::from_utf8(capped.body()).unwrap();
         assert!(text.contains(r#""max_price_usd":0.010001"#), "{text}");
+        let elsewhere = capped.source_hub("https://peer.example");
+        let body: Value = serde_json::from_slice(&elsewhere.body()).unwrap();
+        assert_eq!(body["source_hub"], json!("https://peer.example"));
+        let here: Value = serde_json::from_slice(&elsewhere.source_hub("local").body()).unwrap();
+        assert_eq!(here.get("source_hub"), None);
     }
 
     #[test]

@@ -28,6 +28,8 @@ mod receive;
 #[cfg(test)]
 mod restarts;
 #[cfg(test)]
+mod routed;
+#[cfg(test)]
 mod send;
 #[cfg(test)]
 mod serve;
