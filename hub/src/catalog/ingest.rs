@@ -8,7 +8,7 @@ use aip_protocol::time::Timestamp;
 use aip_registry::StoreError;
 use aip_registry::listings::{Listings, NewListing, Origin, Put, StoredListing, listing_id};
 
-use super::Row;
+use super::{Held, Quarantine, Row};
 
 /// A provider at work.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub struct Ingest<'a> {
     pub provider: &'a str,
     /// Listings that the agent may have.
     pub max_per_agent: u32,
+    /// Which listings wait for the operator.
+    pub quarantine: Quarantine,
 }
 
 /// What became of one row.
@@ -43,15 +45,21 @@ pub struct Done {
     pub version: u64,
     /// `stored`, `unchanged` or `deleted`.
     pub status: &'static str,
+    /// What is odd about it.
+    pub flags: Vec<String>,
+    /// Whether it is kept from those who search and buy.
+    pub held: Held,
 }
 
 /// What the store holds of a listing.
 #[derive(Debug, Clone)]
-struct Held {
+struct Known {
     version: u64,
     /// `None` when it was deleted.
     digest: Option<[u8; 32]>,
     is_signed: bool,
+    flags: Vec<String>,
+    held: Held,
 }
 
 /// What is to be done about a row.
@@ -106,7 +114,7 @@ impl Ingest<'_> {
             let puts = self.listings.put_many(&new, self.max_per_agent, now).await?;
             for ((at, id, version, deleted), put) in waiting.into_iter().zip(puts) {
                 if let Some((_, _, done)) = outcomes.get_mut(at) {
-                    *done = Some(settled(id, version, deleted, &put));
+                    *done = Some(self.settled(id, version, deleted, put));
                 }
             }
         }
@@ -119,17 +127,17 @@ impl Ingest<'_> {
         Ok(outcomes.into_iter().map(outcome).collect())
     }
 
-    async fn held(&self, rows: &[(u64, Row)]) -> Result<HashMap<String, Held>, StoreError> {
+    async fn held(&self, rows: &[(u64, Row)]) -> Result<HashMap<String, Known>, StoreError> {
         let ids: BTreeSet<String> = rows
             .iter()
             .map(|(_, row)| listing_id(self.agent, &row.listing_id))
             .collect();
         let stored = self.listings.get_many(&Vec::from_iter(ids)).await?;
-        let held = |stored: StoredListing| (stored.id.clone(), Held::of(&stored));
+        let held = |stored: StoredListing| (stored.id.clone(), Known::of(&stored, &self.quarantine));
         Ok(stored.into_iter().map(held).collect())
     }
 
-    fn plan(&self, row: Row, id: &str, held: Option<&Held>) -> Plan {
+    fn plan(&self, row: Row, id: &str, held: Option<&Known>) -> Plan {
         let live = held.is_some_and(|held| held.digest.is_some());
         let next = held.map_or(1, |held| held.version.saturating_add(1));
         match &row.offer {
@@ -148,6 +156,8 @@ impl Ingest<'_> {
                     id: id.to_owned(),
                     version: next.saturating_sub(1),
                     status: "unchanged",
+                    flags: held.map(|held| held.flags.clone()).unwrap_or_default(),
+                    held: held.map_or(Held::No, |held| held.held),
                 }));
             }
             _ => {}
@@ -155,25 +165,29 @@ impl Ingest<'_> {
         let version = row.version.unwrap_or(next);
         Plan::Store(row.into_listing(self.agent, version, self.provider))
     }
+
+    fn settled(&self, id: String, version: u64, deleted: bool, put: Put) -> Result<Done, Refusal> {
+        let (status, stored) = match put {
+            Put::Stored { listing, .. } if deleted => ("deleted", listing),
+            Put::Stored { listing, .. } => ("stored", listing),
+            Put::Unchanged(listing) => ("unchanged", listing),
+            Put::Conflict { version } => return Err(super::conflict(version)),
+            Put::TooMany { max } => return Err(super::full(max)),
+        };
+        let held = if deleted { Held::No } else { self.quarantine.of(&stored) };
+        let flags = stored.flags;
+        Ok(Done { id, version, status, flags, held })
+    }
 }
 
-impl Held {
-    fn of(stored: &StoredListing) -> Self {
+impl Known {
+    fn of(stored: &StoredListing, quarantine: &Quarantine) -> Self {
         Self {
             version: stored.version,
             digest: (!stored.deleted).then_some(stored.digest),
             is_signed: stored.origin == Origin::Signed,
+            flags: stored.flags.clone(),
+            held: quarantine.of(stored),
         }
     }
-}
-
-fn settled(id: String, version: u64, deleted: bool, put: &Put) -> Result<Done, Refusal> {
-    let status = match put {
-        Put::Stored { .. } if deleted => "deleted",
-        Put::Stored { .. } => "stored",
-        Put::Unchanged(_) => "unchanged",
-        Put::Conflict { version } => return Err(super::conflict(*version)),
-        Put::TooMany { max } => return Err(super::full(*max)),
-    };
-    Ok(Done { id, version, status })
 }

@@ -41,3 +41,18 @@ pub const INGEST_STEP_ROWS: usize = 200;
 
 /// Suspect listings that are looked at in one step.
 pub const SUSPECTS_PAGE: u32 = 200;
+
+/// Bytes of a feed that is read at once (products, capabilities); larger ones go to `/api/v1/ingest/listings`, line by line.
+pub const FEED_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Bytes of a shop's name at its registration.
+pub const SHOP_NAME_BYTES_MAX: usize = 128;
+
+/// Bytes of the address of a shop's website.
+pub const SHOP_WEBSITE_BYTES_MAX: usize = 512;
+
+/// Bytes of what a shop says about itself.
+pub const SHOP_DESCRIPTION_BYTES_MAX: usize = 2_000;
+
+/// Names that are tried for a shop that does not choose one.
+pub const SHOP_NAMES_MAX: usize = 4;

@@ -7,7 +7,7 @@ use percent_encoding::percent_decode_str;
 use super::provider;
 use crate::app::App;
 use crate::catalog::limits::LISTING_ID_BYTES_MAX;
-use crate::catalog::{Ingest, Row};
+use crate::catalog::{Ingest, Quarantine, Row};
 use crate::error::ApiError;
 use crate::extract::{Query, raw_segment};
 use crate::routes::listings::ListingAnswer;
@@ -46,6 +46,7 @@ pub async fn delete(app: web::Data<App>, req: HttpRequest) -> Result<HttpRespons
         agent: &provider.agent,
         provider: &provider.name,
         max_per_agent: app.settings.search.listings_per_agent_max,
+        quarantine: Quarantine::new(&app.settings.search.quarantine),
     };
     let row = Row {
         listing_id: listing_id.into_owned(),

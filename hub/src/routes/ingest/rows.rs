@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::provider;
 use crate::app::App;
 use crate::catalog::limits::{INGEST_STEP_ROWS, LISTING_BYTES_MAX};
-use crate::catalog::{Ingest, Outcome, Row};
+use crate::catalog::{Ingest, Outcome, Quarantine, Row};
 use crate::error::ApiError;
 use crate::extract::{BodyLimit, Line, Lines, Query};
 use crate::throttle::Cost;
@@ -56,6 +56,15 @@ pub struct RowReport {
     /// The member that is at fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub member: Option<String>,
+    /// What is unusual about it, such as `invisible_characters`; it is taken all the same.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<String>,
+    /// Whether nobody finds it: `quarantined` until the operator has looked at it, or `rejected`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<&'static str>,
+    /// Members of the row that a listing has no place for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
 }
 
 /// Takes rows that offer something.
@@ -141,6 +150,7 @@ async fn take(
         agent: &provider.agent,
         provider: &provider.name,
         max_per_agent: settings.listings_per_agent_max,
+        quarantine: Quarantine::new(&settings.quarantine),
     };
     let (mut report, mut number, mut step) = (IngestReport::default(), 0_u64, Vec::new());
     let ended = loop {
@@ -176,12 +186,12 @@ async fn take(
     Ok(HttpResponse::Ok().json(report.counted()))
 }
 
-fn too_long() -> Refusal {
+pub(super) fn too_long() -> Refusal {
     let detail = format!("A row has at most {LISTING_BYTES_MAX} bytes.");
     Refusal::new(ErrorCode::BodyTooLarge, detail)
 }
 
-fn too_many(rows_max: u32) -> ApiError {
+pub(super) fn too_many(rows_max: u32) -> ApiError {
     let detail = format!(
         "One request has at most {rows_max} rows. Those before are stored: send the rest in further requests."
     );
@@ -200,9 +210,17 @@ impl IngestReport {
     }
 
     /// In the order of the rows, with the counts.
-    fn counted(mut self) -> Self {
-        self.rows.sort_unstable_by_key(|row| row.row);
-        for row in &self.rows {
+    pub(super) fn counted(mut self) -> Self {
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.sort_unstable_by_key(|row| row.row);
+        self.add(&rows);
+        self.rows = rows;
+        self
+    }
+
+    /// Counts rows, without keeping them.
+    pub(super) fn add(&mut self, rows: &[RowReport]) {
+        for row in rows {
             match row.status {
                 "stored" => self.stored += 1,
                 "unchanged" => self.unchanged += 1,
@@ -210,12 +228,18 @@ impl IngestReport {
                 _ => self.refused += 1,
             }
         }
-        self
+    }
+
+    /// The counts alone.
+    pub(super) fn sums(&self) -> serde_json::Value {
+        serde_json::json!({
+            "stored": self.stored, "unchanged": self.unchanged, "deleted": self.deleted, "refused": self.refused,
+        })
     }
 }
 
 impl RowReport {
-    fn of(outcome: Outcome) -> Self {
+    pub(super) fn of(outcome: Outcome) -> Self {
         match outcome.done {
             Ok(done) => Self {
                 row: outcome.number,
@@ -226,12 +250,15 @@ impl RowReport {
                 code: None,
                 detail: None,
                 member: None,
+                flags: done.flags,
+                held: done.held.as_str(),
+                left_out: Vec::new(),
             },
             Err(refusal) => Self::refused(outcome.number, Some(outcome.listing_id), &refusal),
         }
     }
 
-    fn refused(row: u64, listing_id: Option<String>, refusal: &Refusal) -> Self {
+    pub(super) fn refused(row: u64, listing_id: Option<String>, refusal: &Refusal) -> Self {
         let member = refusal.members.iter().find(|(name, _)| *name == "member");
         Self {
             row,
@@ -242,6 +269,9 @@ impl RowReport {
             code: Some(refusal.code.as_str()),
             detail: Some(refusal.detail.to_string()),
             member: member.and_then(|(_, value)| value.as_str()).map(str::to_owned),
+            flags: Vec::new(),
+            held: None,
+            left_out: Vec::new(),
         }
     }
 }
