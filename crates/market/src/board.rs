@@ -133,6 +133,7 @@ mod tests {
             body: Bytes::from(vec![b'x'; bytes]),
             replayed: false,
             headers: Vec::new(),
+            routed: None,
         }
     }
 

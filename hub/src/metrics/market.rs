@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use aip_market::invoke::InvokeReport;
+use aip_market::invoke::{InvokeReport, Routed};
 use aip_market::refusal::MarketError;
 use aip_market::store::Totals;
 use prometheus::{Histogram, HistogramOpts, IntCounterVec, IntGaugeVec, Opts, Registry};
@@ -26,6 +26,8 @@ const BUCKETS_SECS: &[f64] = &[
 pub struct MarketMetrics {
     invocations: IntCounterVec,
     durations: Histogram,
+    routed: IntCounterVec,
+    receipts: IntCounterVec,
     /// Those that have a line of their own. An agent names what it sells, so that their number has a bound.
     named: Mutex<BTreeSet<String>>,
 }
@@ -41,11 +43,29 @@ impl MarketMetrics {
             "Time that invocations took which the market looked at",
         );
         let durations = Histogram::with_opts(durations.buckets(BUCKETS_SECS.to_vec()))?;
+        let routed = IntCounterVec::new(
+            Opts::new(
+                "aip_market_routed_total",
+                "Calls of other hubs, by the rules and by what became of them",
+            ),
+            &["mode", "result"],
+        )?;
+        let receipts = IntCounterVec::new(
+            Opts::new(
+                "aip_market_peer_receipts_total",
+                "Receipts of other hubs: true, false, or not_checked",
+            ),
+            &["state"],
+        )?;
+        registry.register(Box::new(routed.clone()))?;
+        registry.register(Box::new(receipts.clone()))?;
         registry.register(Box::new(invocations.clone()))?;
         registry.register(Box::new(durations.clone()))?;
         Ok(Self {
             invocations,
             durations,
+            routed,
+            receipts,
             named: Mutex::default(),
         })
     }
@@ -58,6 +78,24 @@ impl MarketMetrics {
             .with_label_values(&[capability.as_str(), result(report)])
             .inc();
         self.durations.observe(duration.as_secs_f64());
+        let routed = report.answer.as_ref().ok().and_then(|invoked| invoked.routed);
+        if let Some(routed) = routed {
+            self.went_elsewhere(routed);
+        }
+    }
+
+    fn went_elsewhere(&self, routed: Routed) {
+        self.routed
+            .with_label_values(&[routed.mode.as_str(), routed.result])
+            .inc();
+        if routed.result == "ok" {
+            let state = match routed.receipt {
+                Some(true) => "true",
+                Some(false) => "false",
+                None => "not_checked",
+            };
+            self.receipts.with_label_values(&[state]).inc();
+        }
     }
 
     /// Counts an invocation that was refused at the door.
@@ -87,6 +125,7 @@ fn result(report: &InvokeReport) -> &'static str {
     match &report.answer {
         Ok(invoked) if invoked.replayed => "replayed",
         Ok(invoked) if invoked.status < 300 => "ok",
+        Ok(invoked) if invoked.status == 402 => "payment_required",
         Ok(_) => "provider_failed",
         Err(MarketError::Store(_)) => "error",
         Err(MarketError::Refused(refusal)) => match refusal.code.status() {

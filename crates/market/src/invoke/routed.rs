@@ -327,7 +327,40 @@ fn attested(offer: &Offer, peer: &MarketPeer, answer: PeerAnswer) -> (serde_json
     (answer.result, attested)
 }
 
+/// What came of asking another hub, for whoever counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Routed {
+    /// Under which rules.
+    pub mode: RouteMode,
+    /// `ok`, `payment_required` (by the buyer), `upstream_unpaid` (by this hub) or `failed`.
+    pub result: &'static str,
+    /// Of an answer, whether its receipt is true, false, or was not checked (`None`).
+    pub receipt: Option<bool>,
+}
+
 impl Plan {
+    /// That another hub did it.
+    pub(super) fn routed(&self, done: &Done) -> Option<Routed> {
+        Some(Routed {
+            mode: self.route.as_ref()?.peer.mode,
+            result: "ok",
+            receipt: done.attested.as_ref()?.verdict.as_bool(),
+        })
+    }
+
+    /// That it did not.
+    pub(super) fn not_routed(&self, failure: &Failure) -> Option<Routed> {
+        Some(Routed {
+            mode: self.route.as_ref()?.peer.mode,
+            result: match failure {
+                Failure::Unpaid(_) => "payment_required",
+                Failure::HubUnpaid => "upstream_unpaid",
+                _ => "failed",
+            },
+            receipt: None,
+        })
+    }
+
     /// What is taken of what is held. The fee is of what the peer says that the call cost, and of the listed price at most.
     pub(super) fn paid(&self, done: &Done) -> Usd {
         let held = self.cost.amount();

@@ -16,6 +16,7 @@ fn ended(body: &str) -> Invoked {
         body: Bytes::from(body.to_owned()),
         replayed: false,
         headers: Vec::new(),
+        routed: None,
     }
 }
 
