@@ -27,7 +27,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-pub use jobs::{Followed, Job, JobEvent, JobFeed, JobHandle, JobReport, JobShown, JobStage};
+pub use jobs::{Followed, Job, JobEvent, JobFeed, JobHandle, JobReport, JobShown, JobStage, StreamPlace};
 
 /// `POST /ai-market/v2/invoke`, as it came.
 #[derive(Debug, Clone)]

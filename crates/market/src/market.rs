@@ -133,6 +133,11 @@ impl Market {
         UNDER_WAY_MAX.saturating_sub(self.slots.available_permits())
     }
 
+    /// Streams of events that are open here.
+    pub fn streams(&self) -> usize {
+        FOLLOWERS_MAX.saturating_sub(self.followers.available_permits())
+    }
+
     /// The account that this key spends from.
     ///
     /// # Errors

@@ -45,6 +45,9 @@ pub const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 /// Capabilities that have a line of their own in the metrics; the others share one.
 pub const METRIC_CAPABILITIES_MAX: usize = 100;
 
+/// The longest time that a caller waits for a job to end (`Prefer: wait=`).
+pub const JOB_WAIT_MAX: Duration = Duration::from_secs(30);
+
 /// Bytes of a JSON body of the market that is no invocation.
 pub const BODY_BYTES_MAX: usize = 16 * 1_024;
 

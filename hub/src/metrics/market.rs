@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use aip_market::invoke::{InvokeReport, Routed};
-use aip_market::refusal::MarketError;
+use aip_market::refusal::{MarketCode, MarketError};
 use aip_market::store::Totals;
 use prometheus::{Histogram, HistogramOpts, IntCounterVec, IntGaugeVec, Opts, Registry};
 
@@ -125,6 +125,7 @@ fn result(report: &InvokeReport) -> &'static str {
     match &report.answer {
         Ok(invoked) if invoked.replayed => "replayed",
         Ok(invoked) if invoked.status < 300 => "ok",
+        Ok(invoked) if invoked.status == MarketCode::JobCancelled.status() => "cancelled",
         Ok(invoked) if invoked.status == 402 => "payment_required",
         Ok(_) => "provider_failed",
         Err(MarketError::Store(_)) => "error",
@@ -153,6 +154,11 @@ pub(super) fn add(
         "aip_market_under_way",
         "Invocations that are under way in this process",
         count(room.engine.under_way()),
+    )?;
+    families.gauge(
+        "aip_market_streams",
+        "Streams of events of invocations that are open in this process",
+        count(room.engine.streams()),
     )?;
     totals.map_or(Ok(()), |totals| families.money(totals))
 }

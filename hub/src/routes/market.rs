@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use actix_web::http::header::HeaderName;
 use actix_web::{FromRequest as _, HttpRequest, web};
+use aip_market::market::Market;
 use aip_market::money::Usd;
 use aip_market::refusal::{MarketCode, MarketRefusal};
 use aip_protocol::market::{Members, Value};
 use aip_protocol::name::Did;
+use uuid::Uuid;
 
 use crate::app::App;
 use crate::error::MarketError;
@@ -21,12 +23,14 @@ pub mod channel;
 pub mod document;
 pub mod earnings;
 pub mod invoke;
+pub mod job;
 pub mod manifest;
 pub mod prices;
 pub mod receipts;
 pub mod schema;
 pub mod schemas;
 pub mod search;
+mod stream;
 pub mod verification;
 pub mod well_known;
 
@@ -53,6 +57,7 @@ pub fn endpoints() -> Vec<Endpoint> {
     ];
     endpoints.extend(channel::endpoints());
     endpoints.extend(account::endpoints());
+    endpoints.extend(job::endpoints());
     endpoints.extend(receipts::endpoints());
     endpoints.extend(verification::endpoints());
     endpoints
@@ -67,6 +72,11 @@ fn room(app: &App) -> Result<&Arc<MarketRoom>, MarketError> {
     app.market
         .as_ref()
         .ok_or_else(|| MarketError::refused(MarketCode::MarketDisabled, disabled))
+}
+
+/// Where a job is found.
+fn poll_url(engine: &Market, id: Uuid) -> String {
+    format!("{}/ai-market/v2/jobs/{id}", engine.config().base_url)
 }
 
 /// A header that is there once at most, as it came.

@@ -9,11 +9,15 @@ use aip_market::refusal::MarketCode;
 use aip_protocol::error::ErrorCode;
 use tokio::time::Instant;
 
+use self::manner::Manner;
 use super::{API_KEY, CHANNEL, CHANNEL_SECRET, IDEMPOTENCY_KEY, VISITOR, header, room};
 use crate::app::App;
 use crate::error::MarketError;
 use crate::extract::{BodyLimit, JSON, read_typed};
 use crate::throttle::Cost;
+
+mod follow;
+pub(super) mod manner;
 
 /// The header of an answer that was given before.
 const REPLAYED: &str = "Idempotency-Replayed";
@@ -42,18 +46,24 @@ const PAYMENT: [&str; 5] = [
     summary = "Call a capability",
     description = "The price is held, the provider is called, and then it is paid, with a signed receipt; or nothing is \
                    paid at all. With `Idempotency-Key` the same call is made once, and answered again for a day. The \
-                   order of the checks is in docs/protocol/market.md.",
+                   order of the checks is in docs/protocol/market.md. With `Prefer: respond-async` a call that is under way \
+                   is answered 202 with where its answer will be; with `Accept: text/event-stream` it is answered by \
+                   events: `job`, `progress` and `chunk` as they come, `result` or `error` at the end. What is refused \
+                   before a call begins is refused as ever.",
     params(
         ("X-API-Key" = Option<String>, Header, description = "A key of an account, which pays"),
         ("X-Payment-Channel" = Option<String>, Header, description = "A channel, which pays"),
         ("X-Payment-Channel-Secret" = Option<String>, Header, description = "Its secret"),
         ("X-AIMarket-Sandbox-Visitor" = Option<String>, Header, description = "Who tries for nothing, where that is allowed"),
         ("Idempotency-Key" = Option<String>, Header, description = "8 to 128 printable ASCII characters"),
+        ("Prefer" = Option<String>, Header, description = "`respond-async`, and perhaps `wait=` seconds"),
+        ("Accept" = Option<String>, Header, description = "`text/event-stream` to be answered by events"),
     ),
     request_body(content = Object, content_type = "application/json",
                  description = "`product_id`, `capability_id`, `input`, and perhaps `source_hub`, `max_price_usd`"),
     responses(
-        (status = 200, description = "The result, and its receipt", body = Object),
+        (status = 200, description = "The result, and its receipt; or events", body = Object),
+        (status = 202, description = "The call is under way: the job, with its secret", body = Object),
         (status = 400, description = "Headers that do not fit together, or an input that the capability does not take"),
         (status = 401, description = "The key is none"),
         (status = 402, description = "It is to be paid, and was not: `needed` and `payment_ways` say how"),
@@ -72,6 +82,10 @@ pub async fn invoke(
     req: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, MarketError> {
+    let manner = manner::of(&req);
+    if manner != Manner::Plain {
+        return follow::invoke(app, &req, payload, manner).await;
+    }
     let began = Instant::now();
     let report = match ask(&app, &req, payload).await {
         Ok(report) => report,
@@ -85,7 +99,12 @@ pub async fn invoke(
 }
 
 async fn ask(app: &App, req: &HttpRequest, payload: web::Payload) -> Result<InvokeReport, MarketError> {
-    let room = room(app)?;
+    let call = read_call(app, req, payload).await?;
+    Ok(room(app)?.engine.invoke(call).await)
+}
+
+async fn read_call(app: &App, req: &HttpRequest, payload: web::Payload) -> Result<InvokeCall, MarketError> {
+    room(app)?;
     app.throttle.admit(Cost::Invocation, req)?;
     app.require_room("calls")?;
     let body = read_typed(app, req, payload, BodyLimit::new(BODY_BYTES_MAX), JSON).await?;
@@ -93,12 +112,11 @@ async fn ask(app: &App, req: &HttpRequest, payload: web::Payload) -> Result<Invo
     if headers.api_key.is_some() {
         app.throttle.admit_proof(app.throttle.network(req))?;
     }
-    let call = InvokeCall {
+    Ok(InvokeCall {
         headers,
         body,
         network: hex::encode(app.throttle.origin(req)),
-    };
-    Ok(room.engine.invoke(call).await)
+    })
 }
 
 fn headers(req: &HttpRequest) -> Result<InvokeHeaders, MarketError> {

@@ -1,0 +1,117 @@
+//! A call as server-sent events: `job`, then `progress` and `chunk` as they come, and `result` or `error` at the end.
+
+use std::time::Duration;
+
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
+use actix_web::{HttpResponse, web};
+use aip_market::invoke::{Invoked, JobEvent, JobFeed};
+use aip_market::refusal::{MarketCode, MarketRefusal};
+use aip_protocol::sse;
+use bytes::Bytes;
+use futures_util::stream::{self, Stream};
+use serde_json::{Map, Value};
+use tokio::time::sleep;
+
+use crate::app::App;
+use crate::limits::STREAM_KEEPALIVE_SECS;
+
+/// The event that says which job it is.
+pub(super) const JOB: &str = "job";
+const RESULT: &str = "result";
+const ERROR: &str = "error";
+
+/// Keeps nginx from collecting events before it passes them on.
+const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+/// A comment: it keeps the connection, and tells both sides whether there still is one.
+const KEEPALIVE: &[u8] = b":\n\n";
+
+/// One event whose data is this JSON.
+pub(super) fn event(name: &str, json: &[u8]) -> Bytes {
+    let mut text = Vec::with_capacity(json.len() + 64);
+    sse::put_json(&mut text, name, None, json);
+    text.into()
+}
+
+/// The events of a job, after `first`.
+pub(super) fn respond(app: web::Data<App>, feed: JobFeed, first: Bytes) -> HttpResponse {
+    let feed = Feed {
+        app,
+        feed,
+        first: Some(first),
+        is_over: false,
+    };
+    HttpResponse::Ok()
+        .insert_header((CONTENT_TYPE, "text/event-stream"))
+        .insert_header((CACHE_CONTROL, "no-store"))
+        .insert_header((ACCEL_BUFFERING, "no"))
+        .streaming(events(feed))
+}
+
+/// Where one stream stands.
+struct Feed {
+    app: web::Data<App>,
+    feed: JobFeed,
+    first: Option<Bytes>,
+    is_over: bool,
+}
+
+/// The events, made only as fast as they are taken.
+fn events(feed: Feed) -> impl Stream<Item = Result<Bytes, actix_web::Error>> {
+    stream::unfold(feed, |mut feed| async move {
+        let chunk = feed.next().await?;
+        Some((Ok(chunk), feed))
+    })
+}
+
+impl Feed {
+    /// The next bytes; `None` at the end. A hub that stops ends its streams: the job goes on, and is found by its id.
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
+        if self.is_over {
+            return None;
+        }
+        tokio::select! {
+            biased;
+            event = self.feed.next() => Some(self.rendered(event)),
+            () = self.app.stop.cancelled() => None,
+            () = sleep(Duration::from_secs(STREAM_KEEPALIVE_SECS)) => Some(Bytes::from_static(KEEPALIVE)),
+        }
+    }
+
+    fn rendered(&mut self, event: JobEvent) -> Bytes {
+        match event {
+            JobEvent::Word(word) => {
+                let mut text = Vec::with_capacity(word.data.len() + 64);
+                sse::put_json(&mut text, word.kind.as_str(), Some(word.number), &word.data);
+                text.into()
+            }
+            JobEvent::Ended(invoked) => {
+                self.is_over = true;
+                ended(&invoked)
+            }
+            JobEvent::Gone => {
+                self.is_over = true;
+                let detail = "This job has ended, and its answer is not kept any more.";
+                let refusal = MarketRefusal::new(MarketCode::JobUnknown, detail);
+                refused(refusal.code.status(), &refusal.body().to_string().into_bytes())
+            }
+        }
+    }
+}
+
+fn ended(invoked: &Invoked) -> Bytes {
+    if invoked.status == 200 {
+        event(RESULT, &invoked.body)
+    } else {
+        refused(invoked.status, &invoked.body)
+    }
+}
+
+/// A refusal, and its status, which has no other place here.
+fn refused(status: u16, body: &[u8]) -> Bytes {
+    let mut body: Map<String, Value> = serde_json::from_slice(body).unwrap_or_default();
+    body.insert("status".to_owned(), status.into());
+    event(ERROR, Value::Object(body).to_string().as_bytes())
+}
