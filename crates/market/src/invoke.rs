@@ -9,6 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use self::request::Request;
+pub use self::routed::Routed;
 use self::run::{Plan, repetition};
 use crate::market::Market;
 use crate::offer::Offer;
@@ -24,6 +25,7 @@ mod price;
 mod request;
 mod routed;
 mod run;
+mod x402;
 #[cfg(test)]
 mod tests;
 
@@ -94,6 +96,8 @@ pub struct Invoked {
     pub replayed: bool,
     /// Further headers of the answer, about payment; a repetition has none.
     pub headers: Vec<(&'static str, String)>,
+    /// What another hub did of it; `None`: it was not asked, or not now.
+    pub routed: Option<Routed>,
 }
 
 /// What there is to do about a call.
@@ -138,8 +142,8 @@ impl Market {
     ) -> Result<Intake, MarketError> {
         let request = Request::read(&call.body)?;
         let hub = self.hub_of(&request.source_hub);
-        payer::check(&call.headers, &request, hub.is_some())?;
-        let payer = self.payer(&call).await?;
+        payer::check(&call.headers, &request)?;
+        let payer = self.payer(&call, hub.is_some()).await?;
         let idempotency = payer.idempotency(call.headers.idempotency_key.as_deref(), &request);
         let idempotency = match &hub {
             Some(_) => idempotency.map(|idempotency| routed::scoped(idempotency, &call)),
@@ -156,7 +160,10 @@ impl Market {
         *sold = Some(Arc::clone(&offer));
         let (cost, route) = match self.route(&offer, &request, &call, &payer)? {
             Some((cost, route)) => (cost, Some(route)),
-            None => (self.cost(&offer, &request, payer)?, None),
+            None => {
+                let cost = self.cost(&offer, &request, payer);
+                (cost.map_err(|refusal| self.with_terms(refusal, &offer))?, None)
+            }
         };
         input::check(&offer, &request).await?;
         let id = self.draw_uuid();

@@ -5,6 +5,7 @@
 //! process. What is on the wire, and which bytes are signed, is in `aip_protocol::market`.
 
 pub mod credential;
+pub mod facilitator;
 pub mod invoke;
 pub mod limits;
 pub mod market;

@@ -115,11 +115,39 @@ pub const FAULTS_MAX: usize = 10;
 /// Words of a provider or of a fault that are passed on, in bytes.
 pub const TOLD_BYTES_MAX: usize = 300;
 
+/// How long a buyer has from the terms of a payment until its request is here.
+pub const BUYER_TIME: Duration = Duration::from_mins(1);
+
+/// How far ahead a payment may be good.
+pub const PAYMENT_AHEAD_MAX: Duration = Duration::from_hours(24);
+
+/// How long an attempt to have a payment made waits before it, the first one too.
+pub const SETTLE_PAUSES: [Duration; 3] = [
+    Duration::ZERO,
+    Duration::from_millis(500),
+    Duration::from_secs(2),
+];
+
+/// How often a facilitator is asked about one payment in a row: whether it is good, and to make it.
+pub const FACILITATOR_ASKED_MAX: u32 = 4;
+
+/// How long a facilitator is asked again about a payment that it says nothing of.
+pub const UNSETTLED_ASKED: Duration = Duration::from_hours(24);
+
+/// Payments of a lost process that are asked about at once.
+pub const SETTLING_AT_ONCE: u32 = 8;
+
+/// How often in a row so many are taken up.
+pub const SETTLING_ROUNDS: u32 = 8;
+
+/// Wallets that the local facilitator knows.
+pub const LOCAL_WALLETS_MAX: usize = 10_000;
+
+/// Payments that the local facilitator makes.
+pub const LOCAL_NONCES_MAX: usize = 100_000;
+
 /// The longest name of a transaction that a facilitator tells, in bytes.
 pub const TRANSACTION_BYTES_MAX: usize = 200;
-
-/// The longest `PAYMENT-SIGNATURE`, in characters of base64.
-pub const PAYMENT_CHARS_MAX: usize = 8 * 1024;
 
 /// The shortest and the longest id of a product or a capability.
 pub const ID_CHARS_MIN: usize = 2;

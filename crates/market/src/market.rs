@@ -1,6 +1,7 @@
 //! The market of one process: what it is made of, its purses and its housekeeping.
 
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use uuid::Uuid;
 use crate::board::Board;
 use crate::credential::{API_KEY_PREFIX, CHANNEL_SECRET_PREFIX, Secret};
 use crate::crowd::Crowd;
+use crate::facilitator::X402;
 use crate::limits::{ANSWERS_KEPT, FOLLOWERS_MAX, PAGE_MAX, SWEEP_ROWS, UNDER_WAY_MAX};
 use crate::money::Usd;
 use crate::offer::Offers;
@@ -62,6 +64,8 @@ pub struct Seams {
     pub peers: Arc<dyn PeerBook>,
     /// Calls them.
     pub hubs: Arc<dyn PeerHubs>,
+    /// Has payments made on a chain; `None`: none are taken.
+    pub x402: Option<Arc<X402>>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Signs receipts.
@@ -81,6 +85,8 @@ pub struct Market {
     pub(crate) board: Board,
     /// One permit for each stream of events.
     pub(crate) followers: Arc<Semaphore>,
+    /// Whether payments of lost processes are being taken up.
+    pub(crate) resuming: AtomicBool,
     rng: Mutex<Box<dyn CryptoRng + Send>>,
 }
 
@@ -114,6 +120,7 @@ impl Market {
             crowd: Crowd::default(),
             board: Board::default(),
             followers: Arc::new(Semaphore::new(FOLLOWERS_MAX)),
+            resuming: AtomicBool::new(false),
             rng: Mutex::new(rng),
         })
     }
@@ -209,12 +216,14 @@ impl Market {
 
     /// Gives up what an earlier process of this name left under way, before the doors open. Of no use to a cluster, whose
     /// processes have names of their own: there [`Self::sweep`] does it, later. How many.
-    pub async fn recover(&self) -> Result<u64, StoreError> {
+    pub async fn recover(self: &Arc<Self>) -> Result<u64, StoreError> {
+        self.resume_beside(Some(self.config.holder));
         self.abandon(Some(self.config.holder)).await
     }
 
     /// One round of housekeeping; it is due every half a minute. Every process may do it.
-    pub async fn sweep(&self) -> Result<Swept, StoreError> {
+    pub async fn sweep(self: &Arc<Self>) -> Result<Swept, StoreError> {
+        self.resume_beside(None);
         let Seams { store, clock, .. } = &self.seams;
         self.board.clear(clock.now());
         let mut swept = Swept {

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aip_protocol::market::evm::Address;
 use aip_protocol::multikey::VerifyingKey;
 use aip_protocol::name::Did;
 
@@ -52,6 +53,8 @@ pub struct Offer {
     pub free_tier: Option<FreeTier>,
     /// The key with which its provider signs what it answers over HTTP (`X-Provider-Signature`); `None`: it need not.
     pub provider_key: Option<VerifyingKey>,
+    /// Where buyers pay it on a chain (the attribute `payout_address`); `None`: they cannot.
+    pub payout: Option<Address>,
     /// What a buyer should know about its words.
     pub notes: Notes,
 }

@@ -27,6 +27,8 @@ pub struct MarketRefusal {
     pub members: Vec<(&'static str, Value)>,
     /// When it makes sense to come back, in seconds: the header `Retry-After`.
     pub retry_after_secs: Option<u64>,
+    /// Further headers, about payment; names in lower case.
+    pub headers: Vec<(&'static str, String)>,
 }
 
 impl MarketRefusal {
@@ -37,6 +39,7 @@ impl MarketRefusal {
             detail: detail.into(),
             members: Vec::new(),
             retry_after_secs: None,
+            headers: Vec::new(),
         }
     }
 

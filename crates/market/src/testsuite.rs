@@ -14,6 +14,7 @@ pub mod accounts;
 pub mod channels;
 pub mod crowds;
 pub mod earnings;
+pub mod facilitators;
 pub mod fixtures;
 pub mod payments;
 pub mod peers;

@@ -1,5 +1,6 @@
 //! Who calls, and what a call would be paid from (steps 3 to 7).
 
+use aip_protocol::market::x402::Payment;
 use sha2::{Digest as _, Sha256};
 
 use super::request::Request;
@@ -17,6 +18,8 @@ use crate::store::{Idempotency, Purse};
 pub(super) enum Payer {
     /// Shows a purse, which is there and is its own.
     Purse(Purse),
+    /// Shows a payment on a chain, which its wallet signed.
+    Payment(Box<Payment>),
     /// Shows no purse, and may try.
     Visitor(Visitor),
     /// Shows nothing: a digest of where it is.
@@ -50,6 +53,7 @@ impl Payer {
         match self {
             Self::Purse(Purse::Account { account, .. }) => digest("account", &[&account.0]),
             Self::Purse(Purse::Channel(channel)) => digest("channel", &[&channel.0]),
+            Self::Payment(payment) => digest("x402", &[&payment.transfer.from.lower()]),
             Self::Visitor(visitor) => visitor.who,
             Self::Nobody(network) => *network,
         }
@@ -77,9 +81,8 @@ fn digest(kind: &str, texts: &[&str]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// Headers and members that contradict each other, are not in their form, or ask for what is not here. What another hub is
-/// paid with is that hub's business (`is_routed`).
-pub(super) fn check(headers: &InvokeHeaders, request: &Request, is_routed: bool) -> Result<(), MarketRefusal> {
+/// Headers and members that contradict each other, are not in their form, or ask for what is not here.
+pub(super) fn check(headers: &InvokeHeaders, request: &Request) -> Result<(), MarketRefusal> {
     let refuse = |code, detail: &'static str| Err(MarketRefusal::new(code, detail));
     let key_is_good = headers.idempotency_key.as_ref().is_none_or(|key| {
         (IDEMPOTENCY_KEY_CHARS_MIN..=IDEMPOTENCY_KEY_CHARS_MAX).contains(&key.len())
@@ -101,8 +104,8 @@ pub(super) fn check(headers: &InvokeHeaders, request: &Request, is_routed: bool)
         let detail = "A call is paid in one way: send an account key, a payment channel or another, not two.";
         return refuse(MarketCode::RailsConflict, detail);
     }
-    if (headers.x402 && !is_routed) || request.authorization {
-        let detail = "This hub has no chain: it takes X-API-Key and X-Payment-Channel.";
+    if request.authorization {
+        let detail = "This hub reads no channels on chains: send no `payment_authorization`.";
         return refuse(MarketCode::PaymentInvalid, detail);
     }
     if headers.mandate || headers.job {
@@ -143,9 +146,13 @@ fn visitor(headers: &InvokeHeaders) -> Result<(), MarketRefusal> {
 }
 
 impl Market {
-    /// Looks up what is shown; of headers that passed [`check`].
-    pub(super) async fn payer(&self, call: &InvokeCall) -> Result<Payer, MarketError> {
+    /// Looks up what is shown; of headers that passed [`check`]. What another hub is paid with on a chain is that hub's business
+    /// (`is_routed`).
+    pub(super) async fn payer(&self, call: &InvokeCall, is_routed: bool) -> Result<Payer, MarketError> {
         let InvokeCall { headers, network, .. } = call;
+        if !is_routed && let Some(payment) = self.payment_shown(headers)? {
+            return Ok(Payer::Payment(Box::new(payment)));
+        }
         if let Some(shown) = &headers.api_key {
             let (key, account) = self.account_of_key(shown).await?;
             return Ok(Payer::Purse(Purse::Account {

@@ -1,11 +1,13 @@
 //! What is called, and what it costs this caller (steps 8 to 10).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::payer::Payer;
 use super::request::Request;
+use super::x402::Paying;
 use crate::market::Market;
 use crate::money::Usd;
 use crate::offer::{FreeTier, Offer};
@@ -21,14 +23,30 @@ pub(super) enum Cost {
     Trial(Trial),
     /// The price.
     Charge(Charge),
+    /// The price, on a chain.
+    Payment(Box<Paying>),
 }
 
 impl Cost {
     pub(super) fn amount(&self) -> Usd {
         match self {
             Self::Charge(charge) => charge.amount,
+            Self::Payment(paying) => paying.amount,
             Self::Nothing | Self::Trial(_) => Usd::ZERO,
         }
+    }
+
+    /// What pays it on a chain.
+    pub(super) fn payment(&self) -> Option<&Paying> {
+        match self {
+            Self::Payment(paying) => Some(paying),
+            Self::Nothing | Self::Trial(_) | Self::Charge(_) => None,
+        }
+    }
+
+    /// What paying takes beside the work.
+    pub(super) fn spare(&self) -> Duration {
+        self.payment().map_or(Duration::ZERO, |paying| paying.spare)
     }
 }
 
@@ -64,7 +82,8 @@ impl Market {
             return Ok(Cost::Nothing);
         }
         let tier = offer.free_tier.as_ref();
-        if !matches!(payer, Payer::Purse(_)) && tier.is_some_and(|tier| tier.takes(&request.input)) {
+        let pays = matches!(payer, Payer::Purse(_) | Payer::Payment(_));
+        if !pays && tier.is_some_and(|tier| tier.takes(&request.input)) {
             return Ok(Cost::Nothing);
         }
         if let Payer::Visitor(visitor) = &payer {
@@ -76,6 +95,7 @@ impl Market {
         within(request, price)?;
         match payer {
             Payer::Purse(purse) => Ok(Cost::Charge(Charge { purse, amount: price })),
+            Payer::Payment(payment) => self.paid_with(offer, *payment),
             Payer::Visitor(_) | Payer::Nobody(_) => Err(self.unpaid(price, tier, &request.input)),
         }
     }

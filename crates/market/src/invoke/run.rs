@@ -14,6 +14,7 @@ use super::answer::{Done, Failure, as_kept, failed, succeeded};
 use super::input;
 use super::price::Cost;
 use super::routed::Route;
+use super::x402::Paying;
 use crate::limits::{INVOKE_MARGIN, RESULT_BYTES_MAX, STORE_PAUSES};
 use crate::market::{Market, Seams};
 use crate::money::Usd;
@@ -58,7 +59,7 @@ impl Plan {
 
     fn begin(&self, market: &Market, timeout: Duration) -> Begin {
         let (charge, trial) = match &self.cost {
-            Cost::Nothing => (None, None),
+            Cost::Nothing | Cost::Payment(_) => (None, None),
             Cost::Trial(trial) => (None, Some(trial.clone())),
             Cost::Charge(charge) => (Some(charge.clone()), None),
         };
@@ -70,9 +71,9 @@ impl Plan {
             capability_id: self.offer.capability_id.clone(),
             charge,
             trial,
-            payment: None,
+            payment: self.cost.payment().map(Paying::claim),
             holder: market.config.holder,
-            deadline: market.seams.clock.now() + timeout + INVOKE_MARGIN,
+            deadline: market.seams.clock.now() + timeout + INVOKE_MARGIN + self.cost.spare(),
         }
     }
 }
@@ -112,11 +113,17 @@ impl Market {
         let deadline = begin.deadline;
         match self.begin(begin).await? {
             Begun::Started => {}
-            Begun::Unpayable(why) => return Err(self.unpayable(&plan, why).into()),
+            Begun::Unpayable(why) => {
+                let refusal = self.unpayable(&plan, why);
+                return Err(self.with_terms(refusal, &plan.offer).into());
+            }
             repeated => return repetition(repeated),
         }
+        if let Some(paying) = plan.cost.payment() {
+            self.verify_payment(&plan, paying).await?;
+        }
         let place = self.board.enter(&plan.track);
-        let timeout = timeout.min(self.left_for_work(deadline));
+        let timeout = timeout.min(self.left_for_work(deadline, &plan.cost));
         // From here on every way out ends what was begun, also a panic of a provider's client.
         let work = AssertUnwindSafe(self.work(&plan, timeout)).catch_unwind().await;
         let done = work.unwrap_or_else(|_panic| {
@@ -133,9 +140,9 @@ impl Market {
 
     /// What the provider may have, so that it ends before anybody gives the call up, also where beginning took long. Its work
     /// would be for nothing otherwise.
-    fn left_for_work(&self, deadline: Timestamp) -> Duration {
+    fn left_for_work(&self, deadline: Timestamp, cost: &Cost) -> Duration {
         let left = deadline.millis_since(self.seams.clock.now());
-        Duration::from_millis(u64::try_from(left).unwrap_or(0)).saturating_sub(INVOKE_MARGIN / 2)
+        Duration::from_millis(u64::try_from(left).unwrap_or(0)).saturating_sub(INVOKE_MARGIN / 2 + cost.spare())
     }
 
     /// Begins, and again where the answer of the store was lost: the same id holds once.
@@ -218,6 +225,9 @@ impl Market {
 
     /// Pays, keeps the receipt and the answer. Where that cannot be written the caller has its result all the same.
     async fn settle(&self, plan: &Plan, done: Done) -> Invoked {
+        if let Some(paying) = plan.cost.payment() {
+            return self.settle_payment(plan, paying, &done).await;
+        }
         let amount = plan.paid(&done);
         let own = if plan.has_own_receipt(amount) {
             match self.receipt(plan, amount, &done) {
@@ -248,13 +258,14 @@ impl Market {
             succeeded(plan, &done, None, false)
         };
         Invoked {
+            routed: plan.routed(&done),
             headers: done.attested.map(|attested| attested.headers).unwrap_or_default(),
             ..answer.into()
         }
     }
 
     /// Gives back what is held.
-    async fn release(&self, plan: &Plan, failure: &Failure) -> Invoked {
+    pub(super) async fn release(&self, plan: &Plan, failure: &Failure) -> Invoked {
         tracing::debug!(invocation = %plan.id, ?failure, "an invocation has no result");
         let answer = failed(&plan.offer, failure);
         // Whoever pays another hub, once it has said what it wants, may do so under the same key.
@@ -275,6 +286,7 @@ impl Market {
         }
         Invoked {
             headers,
+            routed: plan.not_routed(failure),
             ..answer.into()
         }
     }
@@ -396,6 +408,7 @@ impl From<Answer> for Invoked {
             body: answer.body,
             replayed: false,
             headers: Vec::new(),
+            routed: None,
         }
     }
 }

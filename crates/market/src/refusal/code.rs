@@ -83,7 +83,9 @@ codes! {
     ChannelUnfunded = 400 "payment_required",
     /// What was shown to pay from does not pay it.
     PaymentFailed = 402 "payment_failed",
-    /// A payment of a kind that is not taken here.
+    /// Its provider names no address to pay to on a chain.
+    ListingNotSellable = 402 "listing_not_sellable",
+    /// A payment of a kind that is not taken here, or that does not pay the call.
     PaymentInvalid = 402 "payment_invalid",
     /// Nobody makes an account without a token.
     SignupClosed = 403 "signup_closed",

@@ -230,7 +230,8 @@ pub trait Invocations {
     async fn begin(&self, begin: Begin, now: Timestamp) -> Result<Begun, StoreError>;
 
     /// Says that the work of a call is done and that its payment is being made outside, and keeps what it ends with. From here
-    /// on it ends only by [`Self::finish`].
+    /// on it ends only by [`Self::finish`], and only by what became of the payment: [`Outcome::Paid`], [`Outcome::Unclear`] or
+    /// [`Outcome::Withdrawn`].
     async fn settle(&self, id: Uuid, planned: Planned, now: Timestamp) -> Result<Finished, StoreError>;
 
     /// Takes over calls whose payment was being made by a process that is lost: of `holder`, or, for `None`, those that are

@@ -5,6 +5,7 @@
 //! ([`super::Invocations::settle`]): after a crash it is settled again, never a second time on the chain, and then the call
 //! ends as it would have.
 
+use aip_protocol::time::Timestamp;
 use bytes::Bytes;
 use uuid::Uuid;
 
@@ -56,4 +57,6 @@ pub struct Unsettled {
     pub payment: Bytes,
     /// What it ends with.
     pub planned: Planned,
+    /// When its payment was claimed.
+    pub since: Timestamp,
 }

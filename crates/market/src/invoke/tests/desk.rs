@@ -128,6 +128,7 @@ pub(super) fn offer() -> Offer {
         timeout: None,
         free_tier: None,
         provider_key: None,
+        payout: None,
         notes: crate::offer::Notes::default(),
     }
 }
@@ -195,6 +196,7 @@ impl Desk {
             providers: Arc::clone(&provider) as _,
             peers: Arc::clone(&hubs) as _,
             hubs: Arc::clone(&hubs) as _,
+            x402: None,
             clock: Arc::clone(&clock) as _,
             key: key.clone(),
         };

@@ -168,13 +168,7 @@ impl Step for FinishInvocation {
 
     async fn run<R: Rows>(&self, rows: &mut R) -> Result<Finished, R::Error> {
         let found = rows.invocation(self.id).await?;
-        let is_cancel = self.finish.outcome == Outcome::Cancelled;
-        let is_open = |status| match status {
-            InvocationStatus::Started => true,
-            InvocationStatus::Settling => !is_cancel,
-            InvocationStatus::Finished | InvocationStatus::Abandoned => false,
-        };
-        let Some(mut row) = found.filter(|row| is_open(row.status)) else {
+        let Some(mut row) = found.filter(|row| self.may_end(row.status)) else {
             return Ok(Finished::NotStarted);
         };
         let now = whole(self.now);
@@ -192,6 +186,20 @@ impl Step for FinishInvocation {
             rows.add_receipt(self.id, receipt, now).await?;
         }
         Ok(Finished::Done)
+    }
+}
+
+impl FinishInvocation {
+    /// A call whose payment is being made outside ends by what became of the payment, and by nothing else.
+    fn may_end(&self, status: InvocationStatus) -> bool {
+        match status {
+            InvocationStatus::Started => true,
+            InvocationStatus::Settling => matches!(
+                self.finish.outcome,
+                Outcome::Paid { .. } | Outcome::Unclear | Outcome::Withdrawn
+            ),
+            InvocationStatus::Finished | InvocationStatus::Abandoned => false,
+        }
     }
 }
 

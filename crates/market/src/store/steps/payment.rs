@@ -149,6 +149,7 @@ impl Step for TakeUnsettled {
                 amount: payment.amount,
                 payment: payment.payment,
                 planned,
+                since: payment.at,
             });
         }
         Ok(taken)

@@ -68,7 +68,7 @@ impl Fault {
 }
 
 /// A payment as it is shown. Read, and no more: [`Self::check`] says whether it is one.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payment {
     /// The order.
     pub transfer: Transfer,
