@@ -9,6 +9,8 @@ mod engines;
 mod federation;
 mod load;
 mod market;
+mod market_peers;
+mod market_x402;
 mod render;
 mod search;
 mod section;
@@ -22,6 +24,8 @@ pub use engines::{EngineSettings, NatsSettings, PostgresSettings, RedisSettings}
 pub use federation::{FederationSettings, PeerPolicy, static_peer};
 pub use load::{Overrides, load};
 pub use market::MarketSettings;
+pub use market_peers::MarketPeerSettings;
+pub use market_x402::X402Settings;
 pub use render::{commented_toml, default_toml, to_toml};
 pub use search::{MODELS, SearchSettings};
 pub use section::{Key, Section};
@@ -50,6 +54,10 @@ pub struct Settings {
     pub federation: FederationSettings,
     /// Selling and buying capabilities.
     pub market: MarketSettings,
+    /// Other hubs that sell.
+    pub market_peers: MarketPeerSettings,
+    /// Payments on a chain.
+    pub market_x402: X402Settings,
     /// Requests that leave the hub.
     pub egress: EgressSettings,
     /// The engines that several processes share.
@@ -93,6 +101,7 @@ impl Settings {
             &mut self.nats.password,
             &mut self.nats.token,
             &mut self.search.embedder_key,
+            &mut self.market_x402.facilitator_token,
         ] {
             *secret = Secret::default();
         }

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aip_market::market::{Market, MarketConfig, Seams};
-use aip_market::peers::PeerBook;
 use aip_market::provider::Providers;
 use aip_market::routing::PeerHubs;
 use aip_market::store::MarketStore;
+use aip_federation::egress::Exchange;
 use aip_protocol::clock::Clock;
 use aip_protocol::multikey::SigningKey;
 use aip_protocol::name::Domain;
@@ -22,13 +22,17 @@ use uuid::Uuid;
 use crate::catalog::Quarantine;
 use crate::config::Settings;
 
+pub mod crawl;
 pub mod documents;
+pub mod facilitator;
 pub mod limits;
 pub mod offer;
+pub mod peers;
 pub mod providers;
 pub mod shelf;
 
 use documents::{Documents, Facts};
+use peers::{Book, KeysFile, PeerRoom};
 use shelf::Shelf;
 
 /// What a [`MarketRoom`] is made of.
@@ -44,7 +48,11 @@ pub struct Parts {
     /// The ways to who does the work.
     pub providers: Arc<dyn Providers>,
     /// Which other hubs sell here.
-    pub peers: Arc<dyn PeerBook>,
+    pub book: Arc<Book>,
+    /// What this hub pays them with.
+    pub peer_keys: Arc<KeysFile>,
+    /// The guarded way out.
+    pub exchange: Arc<dyn Exchange>,
     /// The way to them.
     pub hubs: Arc<dyn PeerHubs>,
     /// The time.
@@ -59,6 +67,8 @@ pub struct Parts {
     pub rng: Box<dyn CryptoRng + Send>,
     /// Chance for references.
     pub references: Box<dyn CryptoRng + Send>,
+    /// Chance for pauses.
+    pub pauses: Box<dyn CryptoRng + Send>,
 }
 
 impl fmt::Debug for Parts {
@@ -77,6 +87,8 @@ pub struct MarketRoom {
     pub shelf: Arc<Shelf>,
     /// What is published about it.
     pub documents: Documents,
+    /// Other hubs that sell here.
+    pub peers: Arc<PeerRoom>,
     /// The keys whose receipts are this hub's.
     pub keys: Vec<aip_protocol::multikey::VerifyingKey>,
     references: Mutex<Box<dyn CryptoRng + Send>>,
@@ -85,24 +97,44 @@ pub struct MarketRoom {
 impl MarketRoom {
     /// Puts the market together; [`Shelf::catch_up`] fills it.
     pub fn open(settings: &Settings, mut parts: Parts) -> Self {
-        let shelf = Shelf::new(parts.listings, parts.registry, parts.clock.clone());
+        let shelf = Shelf::new(parts.listings.clone(), parts.registry, parts.clock.clone());
         let shelf = Arc::new(shelf.behind(Quarantine::new(&settings.search.quarantine)));
         let config = config(settings, &parts.domain, parts.is_shared, &mut *parts.references);
         let keys = std::iter::once(&parts.hub_key).chain(&parts.previous_hub_key);
         let keys = keys.map(|key| key.public().clone()).collect();
         let facts = Facts::new(settings, &parts.domain, parts.hub_key.clone());
+        let (exchange, clock) = (parts.exchange.clone(), parts.clock.clone());
+        let x402 = facilitator::open(&settings.market_x402, exchange, clock);
+        let peers = Arc::new(PeerRoom::open(
+            settings,
+            peers::Parts {
+                domain: parts.domain,
+                store: parts.store.clone(),
+                listings: parts.listings,
+                exchange: parts.exchange,
+                clock: parts.clock.clone(),
+                hub_key: parts.hub_key.clone(),
+                previous_hub_key: parts.previous_hub_key,
+                book: parts.book.clone(),
+                keys: parts.peer_keys,
+                shelf: shelf.clone(),
+                rng: parts.pauses,
+            },
+        ));
         let seams = Seams {
             store: parts.store,
             offers: shelf.clone(),
             providers: parts.providers,
-            peers: parts.peers,
+            peers: parts.book.clone(),
             hubs: parts.hubs,
+            x402,
             clock: parts.clock.clone(),
             key: parts.hub_key,
         };
         Self {
             engine: Market::new(config, seams, parts.rng),
-            documents: Documents::new(facts, shelf.clone(), parts.clock),
+            documents: Documents::new(facts, shelf.clone(), parts.clock, peers.clone()),
+            peers,
             shelf,
             keys,
             references: Mutex::new(parts.references),
@@ -137,6 +169,7 @@ impl MarketRoom {
                 tracing::error!(%error, "Calls that were under way are given up by the next sweep");
             }
         }
+        self.peers.prepare().await;
         if let Err(error) = self.shelf.catch_up().await {
             tracing::error!(%error, "The market knows no offers yet; it tries again");
         }
@@ -179,6 +212,7 @@ fn config(settings: &Settings, domain: &Domain, is_shared: bool, rng: &mut dyn C
         base_url: settings.public_url(),
         trials_per_visitor: market.trials_per_visitor,
         fee_bps: market.fee_bps,
+        routing_fee_bps: settings.market_peers.routing_fee_bps,
         provider_timeout: Duration::from_secs(market.provider_timeout_secs),
         open_signup: market.open_signup,
         demo_credit: market.demo_credit,

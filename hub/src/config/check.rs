@@ -11,7 +11,9 @@ use crate::logging;
 
 mod engines;
 mod federation;
+mod market_peers;
 mod search;
+mod x402;
 
 /// The shortest token of the operator's door that an operator can choose, in characters.
 const OPERATOR_TOKEN_CHARS_MIN: usize = 32;
@@ -68,7 +70,9 @@ impl Settings {
         self.check_egress(&mut found);
         self.check_engines(&mut found);
         self.check_federation(&mut found);
+        self.check_market_peers(&mut found);
         self.check_search(&mut found);
+        self.check_x402(&mut found);
         self.check_ranges(&mut found);
         found.extend(logging::filter(&self.log).err().map(|error| error.to_string()));
         Problems::check(found)
@@ -225,6 +229,8 @@ impl Settings {
             search,
             federation,
             market,
+            market_peers,
+            market_x402,
             egress,
             engines,
             postgres,
@@ -240,6 +246,8 @@ impl Settings {
         search.check_ranges("search", found);
         federation.check_ranges("federation", found);
         market.check_ranges("market", found);
+        market_peers.check_ranges("market_peers", found);
+        market_x402.check_ranges("market_x402", found);
         egress.check_ranges("egress", found);
         engines.check_ranges("engines", found);
         postgres.check_ranges("postgres", found);

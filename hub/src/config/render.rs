@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use super::section::{Key, Section};
 use super::{
     EgressSettings, EngineSettings, FederationSettings, HttpSettings, HubSettings, LogSettings,
-    MarketSettings, NatsSettings, PostgresSettings, ReceiveSettings, RedisSettings, RegistrySettings,
-    RelaySettings, SearchSettings, Settings,
+    MarketPeerSettings, MarketSettings, NatsSettings, PostgresSettings, ReceiveSettings, RedisSettings, RegistrySettings,
+    RelaySettings, SearchSettings, Settings, X402Settings,
 };
 
 /// A section with its name in the file.
@@ -35,6 +35,8 @@ pub(super) const SECTIONS: &[SectionText] = &[
     text::<SearchSettings>("search"),
     text::<FederationSettings>("federation"),
     text::<MarketSettings>("market"),
+    text::<MarketPeerSettings>("market_peers"),
+    text::<X402Settings>("market_x402"),
     text::<EgressSettings>("egress"),
     text::<EngineSettings>("engines"),
     text::<PostgresSettings>("postgres"),

@@ -81,6 +81,9 @@ pub fn rendered(refusal: &MarketRefusal) -> HttpResponse {
     {
         response.insert_header((RETRY_AFTER, secs));
     }
+    for (name, value) in &refusal.headers {
+        response.append_header((*name, value.as_str()));
+    }
     response.json(refusal.body())
 }
 

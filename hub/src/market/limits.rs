@@ -14,6 +14,12 @@ pub const OFFER_BYTES_MAX: usize = 512 * 1_024 * 1_024;
 /// What one value of a schema weighs at most: as an object, a node of a map.
 pub const SCHEMA_VALUE_BYTES: usize = 640;
 
+/// The largest answer of a facilitator, in bytes.
+pub const FACILITATOR_ANSWER_BYTES_MAX: usize = 64 * 1_024;
+
+/// What everybody has on the chain in memory, in dollars that are worth nothing.
+pub const LOCAL_GRANT_USD: u32 = 100;
+
 /// Changes of listings that are read at once.
 pub const CHANGES_AT_ONCE_MAX: u32 = 500;
 
@@ -65,3 +71,99 @@ pub const SECRET_BYTES_MAX: usize = 256;
 
 /// Hubs that are named to who asks for a capability at another one than those that sell it.
 pub const HUBS_TOLD_MAX: usize = 16;
+
+/// Bytes of a document of another hub; more is cut off while it comes.
+pub const PEER_DOCUMENT_BYTES_MAX: usize = 2 * 1_024 * 1_024;
+
+/// Time that another hub has to give a document.
+pub const PEER_DOCUMENT_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How old a signed document of another hub may be.
+pub const DOCUMENT_AGE_MAX: Duration = Duration::from_hours(7 * 24);
+
+/// How far ahead of this hub's clock it may be dated.
+pub const DOCUMENT_AHEAD_MAX: Duration = Duration::from_hours(1);
+
+/// Characters of the name of another hub or of what it sells.
+pub const PEER_NAME_CHARS_MAX: usize = 120;
+
+/// Characters of what another hub says about what it sells.
+pub const PEER_TEXT_CHARS_MAX: usize = 600;
+
+/// Characters of what another hub says about itself.
+pub const PEER_DESCRIPTION_CHARS_MAX: usize = 300;
+
+/// Characters of the version of its software.
+pub const PEER_VERSION_CHARS_MAX: usize = 40;
+
+/// Characters of a category.
+pub const PEER_WORD_CHARS_MAX: usize = 60;
+
+/// Categories of another hub.
+pub const PEER_CATEGORIES_MAX: usize = 20;
+
+/// Hubs that another one can name at once.
+pub const PEERS_NAMED_MAX: usize = 50;
+
+/// How many hubs may be between one and those that the operator named.
+pub const PEER_DEPTH_MAX: u32 = 3;
+
+/// The highest price that is taken up, in dollars.
+pub const PEER_PRICE_USD_MAX: f64 = 1_000.0;
+
+/// Levels of a schema of another hub.
+pub const PEER_SCHEMA_LEVELS_MAX: usize = 32;
+
+/// Hubs that are crawled at once.
+pub const CRAWLS_AT_ONCE_MAX: usize = 4;
+
+/// Hubs that are taken for crawling at once.
+pub const CRAWLS_TAKEN_MAX: u32 = 16;
+
+/// Time between two looks whether a hub is due.
+pub const CRAWL_TICK: Duration = Duration::from_secs(5);
+
+/// After this time a hub that was taken is due again, whatever became of the process that took it.
+pub const CRAWL_TAKEN: Duration = Duration::from_mins(5);
+
+/// The pause after the first failure; each further one doubles it, up to the interval.
+pub const CRAWL_RETRY: Duration = Duration::from_mins(1);
+
+/// The longest pause before a hub is crawled that nobody has decided about.
+pub const PENDING_CRAWL_PAUSE_MAX: Duration = Duration::from_hours(24);
+
+/// Time between two crawls of a hub that announces itself again and again.
+pub const EARLY_CRAWL_PAUSE: Duration = Duration::from_mins(1);
+
+/// A hub that a stranger named and that never answered is forgotten after so long.
+pub const SILENT_PEER_KEPT: Duration = Duration::from_hours(7 * 24);
+
+/// Hubs that are forgotten in one step.
+pub const SILENT_PEERS_FORGOTTEN_MAX: u32 = 100;
+
+/// Time between two rounds of forgetting.
+pub const FORGET_PEERS_INTERVAL: Duration = Duration::from_hours(1);
+
+/// Time between two looks at the peers in the store, which other processes change, too.
+pub const PEERS_POLL_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Bytes of an announcement.
+pub const ANNOUNCE_BYTES_MAX: usize = 16 * 1_024;
+
+/// Hubs that this one announces itself to.
+pub const ANNOUNCED_TO_MAX: usize = 200;
+
+/// Time that a hub has to answer an announcement.
+pub const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Bytes of the answer to an announcement.
+pub const ANNOUNCE_ANSWER_BYTES_MAX: usize = 16 * 1_024;
+
+/// Time between two looks whether what is sold here has changed.
+pub const ANNOUNCE_TICK: Duration = Duration::from_secs(15);
+
+/// Time between two rounds of announcing.
+pub const ANNOUNCE_PAUSE: Duration = Duration::from_mins(5);
+
+/// Bytes of the file with the keys at other hubs.
+pub const PEER_KEYS_FILE_BYTES_MAX: u64 = 256 * 1_024;

@@ -1,13 +1,14 @@
 //! What of a listing is sold, and how: the reading of `kind: capability` listings as offers (docs/protocol/market.md).
 
 use aip_market::money::Usd;
-use aip_market::offer::{Changed, Notes, Offer, Source, Terms, is_id};
+use aip_market::offer::{Changed, Notes, Offer, PeerSource, Source, Terms, Way, is_id};
 use aip_market::schema::{Schema, SchemaError};
 use aip_protocol::error::Refusal;
 use aip_protocol::json::Json;
 use aip_protocol::listing::{ListingKind, Offer as Listed};
+use aip_protocol::market::evm::Address;
 use aip_protocol::name::Did;
-use aip_registry::listings::{Rewording, StoredListing};
+use aip_registry::listings::{Origin, Rewording, StoredListing};
 use serde_json::Value;
 
 /// Why a listing makes no offer at all.
@@ -68,6 +69,7 @@ pub fn offer(stored: &StoredListing) -> Result<Offer, NoOffer> {
         timeout,
         free_tier,
         provider_key,
+        payout: attribute(&listed, "payout_address").and_then(|text| Address::parse(text).ok()),
         notes,
         name: listed.name,
         description: listed.description,

@@ -29,6 +29,7 @@ pub(super) fn offer(agent: &str, way: Way) -> Offer {
         timeout: None,
         free_tier: None,
         provider_key: None,
+        payout: None,
         notes: aip_market::offer::Notes::default(),
     }
 }

@@ -207,6 +207,7 @@ fn plain(agent: &str, capability_id: &str, input_schema: Option<Schema>) -> Offe
         timeout: None,
         free_tier: None,
         provider_key: None,
+        payout: None,
         notes: aip_market::offer::Notes::default(),
     }
 }
