@@ -154,7 +154,7 @@ const TABLE: &[(u32, &str, Covered)] = &[
     (
         27,
         "what a peer says it cost is not what is charged",
-        Later(FEDERATION),
+        By(&["pitfall_27_the_fee_is_of_the_lower_price"]),
     ),
     (
         28,
@@ -220,7 +220,7 @@ const TABLE: &[(u32, &str, Covered)] = &[
     (
         41,
         "who sells for a peer asks for money at once",
-        Later(FEDERATION),
+        By(&["pitfall_41_a_hub_that_sells_for_another_takes_the_list_price"]),
     ),
     (
         42,
@@ -232,7 +232,11 @@ const TABLE: &[(u32, &str, Covered)] = &[
         "who does not pay is asked for money before the input is looked at",
         By(&["pitfall_43_an_unpaid_call_is_asked_for_money_before_its_input_is_looked_at"]),
     ),
-    (44, "a peer's terms are passed on as they are", Later(FEDERATION)),
+    (
+        44,
+        "a peer's terms are passed on as they are",
+        By(&["pitfall_44_the_402_of_a_peer_goes_to_the_buyer_as_it_is"]),
+    ),
     (
         45,
         "what a peer passes on of others is not listed",
@@ -260,12 +264,12 @@ const TABLE: &[(u32, &str, Covered)] = &[
     (
         53,
         "a call without the right hub is told the right one",
-        Later(FEDERATION),
+        By(&["pitfall_53_who_forgets_the_hub_is_told_which_one"]),
     ),
     (
         54,
         "of two hubs with one capability the one that is called is paid",
-        Later(FEDERATION),
+        By(&["pitfall_54_of_two_hubs_with_the_same_ids_the_one_that_is_named_is_called_and_paid"]),
     ),
     (
         55,

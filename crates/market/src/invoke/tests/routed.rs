@@ -32,9 +32,9 @@ fn paid_over_x402(payment: &str) -> InvokeHeaders {
     }
 }
 
-/// Pitfall 53: it is said where it is sold, and nothing is spent.
+/// It is said where it is sold, and nothing is spent.
 #[tokio::test]
-async fn who_forgets_the_hub_is_told_which_one() {
+async fn pitfall_53_who_forgets_the_hub_is_told_which_one() {
     let desk = with_peer(
         Desk::with(MarketConfig {
             trials_per_visitor: 1,
@@ -110,9 +110,9 @@ async fn only_a_hub_that_was_let_in_is_called() {
     }
 }
 
-/// Pitfall 54: the price, the hold and what is taken are those of the hub that is asked.
+/// The price, the hold and what is taken are those of the hub that is asked.
 #[tokio::test]
-async fn of_two_hubs_with_the_same_ids_the_one_that_is_named_is_called_and_paid() {
+async fn pitfall_54_of_two_hubs_with_the_same_ids_the_one_that_is_named_is_called_and_paid() {
     let desk = desk(RouteMode::SellsFor, 0);
     desk.hubs.know(peer(OTHER, RouteMode::SellsFor));
     desk.shelve(vec![sold_by(PEER, "0.01"), sold_by(OTHER, "7.5"), offer()]);
@@ -220,9 +220,9 @@ async fn a_visitor_has_another_name_at_each_hub() {
     assert!(names[2] != names[0] && names[3] != names[0]);
 }
 
-/// Pitfall 44: word for word, with its headers; and who pays then is not answered the same again.
+/// Word for word, with its headers; and who pays then is not answered the same again.
 #[tokio::test]
-async fn the_402_of_a_peer_goes_to_the_buyer_as_it_is() {
+async fn pitfall_44_the_402_of_a_peer_goes_to_the_buyer_as_it_is() {
     let desk = desk(RouteMode::Broker, 100);
     let key = desk.account("1", None).await;
     let terms = Terms {
@@ -263,9 +263,9 @@ async fn the_402_of_a_peer_goes_to_the_buyer_as_it_is() {
     desk.totals().await;
 }
 
-/// Pitfall 27: the fee is of the listed price at most, and of what the peer says it took.
+/// The fee is of the listed price at most, and of what the peer says it took.
 #[tokio::test]
-async fn the_fee_of_a_broker_is_of_the_lower_price() {
+async fn pitfall_27_the_fee_is_of_the_lower_price() {
     let desk = desk(RouteMode::Broker, 1_000);
     let channel = desk.channel("1").await;
     let mut left = usd("1");
@@ -314,9 +314,9 @@ async fn the_fee_of_a_broker_is_of_the_lower_price() {
     assert_eq!((totals.fees, totals.earned), (usd("0.0024"), Usd::ZERO));
 }
 
-/// Pitfall 41: who is not paid is told at once, the trial comes first, and there is no fee on top.
+/// Who is not paid is told at once, the trial comes first, and there is no fee on top.
 #[tokio::test]
-async fn a_hub_that_sells_for_another_takes_the_list_price() {
+async fn pitfall_41_a_hub_that_sells_for_another_takes_the_list_price() {
     let config = MarketConfig {
         routing_fee_bps: 1_000,
         fee_bps: 2_000,
