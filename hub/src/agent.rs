@@ -34,6 +34,7 @@ mod ask;
 mod identity;
 mod keys;
 pub mod limits;
+mod offer;
 mod outgoing;
 mod receive;
 mod search;

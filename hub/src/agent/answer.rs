@@ -14,7 +14,7 @@ use super::limits::{ANSWER_ATTEMPTS_MAX, FAILURE_ATTEMPTS_MAX, FAILURE_PAUSE, RE
 use super::ask::PROGRESS;
 use super::receive::Verdict;
 use super::stats::Fate;
-use super::{Outcome, Outgoing, search};
+use super::{Outcome, Outgoing, offer, search};
 use crate::app::App;
 use crate::error::{ApiError, PROBLEM_JSON};
 
@@ -78,10 +78,15 @@ async fn respond(app: &App, envelope: &Envelope, plaintext: &[u8]) -> Result<sea
             may_search(app, envelope).await?;
             search::respond(app, plaintext).await
         }
+        offer::REQUEST => {
+            may_search(app, envelope).await?;
+            offer::respond(app, plaintext).await
+        }
         kind => {
             let detail = format!(
-                "The hub's own agent does not answer {kind:?}. It answers {:?}.",
-                search::REQUEST
+                "The hub's own agent does not answer {kind:?}. It answers {:?} and {:?}.",
+                search::REQUEST,
+                offer::REQUEST
             );
             Err(Refusal::new(ErrorCode::TypeUnsupported, detail).into())
         }

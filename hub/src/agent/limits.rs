@@ -59,3 +59,12 @@ pub const ELSEWHERE_OFFERS_MAX: u32 = 4;
 
 /// The pause before such an answer is offered again. The process that asked has long read it by then.
 pub const ELSEWHERE_PAUSE: Duration = Duration::from_secs(2);
+
+/// Bytes of the id of an item that is asked for.
+pub const ITEM_ID_BYTES_MAX: usize = 256;
+
+/// Pictures and files that an offer tells of.
+pub const MEDIA_MAX: usize = 64;
+
+/// Ways to reach somebody that an offer tells.
+pub const CONTACT_MEMBERS_MAX: usize = 32;

@@ -2,6 +2,7 @@
 
 use aip_protocol::error::{ErrorCode, Refusal};
 use aip_protocol::json::Json;
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::limits::ENVELOPE_HEAD_BYTES;
@@ -13,7 +14,7 @@ use crate::routes::search::{Answer, find, post};
 /// The type of a request.
 pub(super) const REQUEST: &str = "aip.search.request";
 
-/// A search's answer as it goes over the wire.
+/// The answer of a request as it goes over the wire.
 pub(super) type Found = Box<RawValue>;
 
 /// Searches for what an opened request asks.
@@ -26,8 +27,7 @@ pub(super) async fn respond(app: &App, plaintext: &[u8]) -> Result<Found, ApiErr
     let room_bytes = room_bytes(app.settings.relay.envelope_bytes_max);
     loop {
         let answer = find(app, query.clone()).await?;
-        let text = serde_json::value::to_raw_value(&answer)
-            .map_err(|error| ApiError::failed(ErrorCode::Internal, error))?;
+        let text = raw(&answer)?;
         if text.get().len() <= room_bytes {
             return Ok(text);
         }
@@ -36,11 +36,16 @@ pub(super) async fn respond(app: &App, plaintext: &[u8]) -> Result<Found, ApiErr
     }
 }
 
+/// An answer as it goes over the wire.
+pub(super) fn raw(answer: &impl Serialize) -> Result<Found, ApiError> {
+    serde_json::value::to_raw_value(answer).map_err(|error| ApiError::failed(ErrorCode::Internal, error))
+}
+
 /// The body of a request, read by the strict rules of §2.
-fn body(plaintext: &[u8]) -> Result<Json, ApiError> {
+pub(super) fn body(plaintext: &[u8]) -> Result<Json, ApiError> {
     if plaintext.len() > SEARCH_BODY_BYTES_MAX {
         let detail =
-            format!("The request says more than {SEARCH_BODY_BYTES_MAX} bytes, the most a search may.");
+            format!("The request says more than {SEARCH_BODY_BYTES_MAX} bytes, the most one may.");
         let refusal = Refusal::new(ErrorCode::BodyTooLarge, detail);
         return Err(refusal.with("limit_bytes", SEARCH_BODY_BYTES_MAX).into());
     }
@@ -52,7 +57,7 @@ fn body(plaintext: &[u8]) -> Result<Json, ApiError> {
         .next()
         .unwrap_or_default();
     if !essence.trim().eq_ignore_ascii_case(super::answer::JSON) {
-        let detail = "The `content_type` of a search is application/json.";
+        let detail = "The `content_type` of a request is application/json.";
         return Err(ApiError::refused(ErrorCode::MediaTypeUnsupported, detail));
     }
     plaintext.get("body").cloned().ok_or_else(|| {
@@ -62,7 +67,7 @@ fn body(plaintext: &[u8]) -> Result<Json, ApiError> {
 }
 
 /// Bytes of a body that fit into an envelope of `envelope_bytes_max`, sealed and in base64url.
-fn room_bytes(envelope_bytes_max: usize) -> usize {
+pub(super) fn room_bytes(envelope_bytes_max: usize) -> usize {
     envelope_bytes_max.saturating_sub(ENVELOPE_HEAD_BYTES) / 4 * 3
 }
 
@@ -83,7 +88,7 @@ fn fewer(answer: &Answer, room_bytes: usize) -> Option<u32> {
     u32::try_from(fits.count().clamp(1, most)).ok()
 }
 
-fn too_large() -> ApiError {
+pub(super) fn too_large() -> ApiError {
     let detail =
         "The answer does not fit into an envelope. Ask without `explain` and `facets`, or over HTTP.";
     ApiError::refused(ErrorCode::BodyTooLarge, detail)

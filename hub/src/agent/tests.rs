@@ -19,6 +19,7 @@ use super::*;
 use crate::testing::{TestAgent, TestHub};
 
 mod answers;
+mod offers;
 
 const HUB: &str = "/api/v1/resolve/hub%23hub.example";
 
