@@ -268,6 +268,7 @@ pub fn books_in(answer: &Answer) -> Result<Books> {
         paid_out: amount("paid_out")?,
         fees: amount("fees")?,
         demo_returned: amount("demo_returned")?,
+        paid_directly: amount("paid_directly")?,
     };
     ensure!(books.balance(), "the books do not balance: {books:?}");
     Ok(books)
@@ -286,6 +287,7 @@ pub struct Books {
     pub paid_out: i64,
     pub fees: i64,
     pub demo_returned: i64,
+    pub paid_directly: i64,
 }
 
 impl Books {

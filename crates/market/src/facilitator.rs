@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aip_protocol::market::evm::Address;
-use aip_protocol::market::x402::{Payment, Requirements};
+use aip_protocol::market::x402::{Payment, Requirements, network};
 use async_trait::async_trait;
 
 use crate::limits::{BUYER_TIME, FACILITATOR_ASKED_MAX, SETTLE_PAUSES, STORE_PAUSES};
@@ -82,6 +82,13 @@ pub struct Terms {
     pub timeout: Duration,
     /// Whether nothing of it is worth anything.
     pub is_test: bool,
+}
+
+impl Terms {
+    /// The chain's name.
+    pub fn network(&self) -> String {
+        network(self.chain_id)
+    }
 }
 
 /// How this hub has payments made.

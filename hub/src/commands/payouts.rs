@@ -72,13 +72,22 @@ impl Command {
 
 fn line(earned: &Value) -> String {
     format!(
-        "{}  earned {} USD in {} calls  paid {}  owed {}",
+        "{}  earned {} USD in {} calls  paid {}  owed {}{}",
         text(earned, "agent"),
         text(earned, "earned"),
         text(earned, "calls"),
         text(earned, "paid_out"),
-        text(earned, "owed")
+        text(earned, "owed"),
+        directly(earned),
     )
+}
+
+/// What it was paid past the hub, where it was.
+fn directly(earned: &Value) -> String {
+    match earned.get("paid_directly").and_then(Value::as_str) {
+        None | Some("0") => String::new(),
+        Some(amount) => format!("  paid directly {amount}"),
+    }
 }
 
 fn noted_words(noted: &Value) -> String {
@@ -106,5 +115,7 @@ mod tests {
         let first = "did:aip:hub.example:shop  earned 1 USD in 2 calls  paid 0.6  owed 0.4";
         assert_eq!(noted(false), first);
         assert_eq!(noted(true), format!("{first}; the same was noted before"));
+        assert_eq!(directly(&json!({ "paid_directly": "0.3" })), "  paid directly 0.3");
+        assert_eq!(directly(&json!({ "paid_directly": "0" })), "");
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use aip_market::facilitator::Terms;
 use aip_protocol::clock::Clock;
 use aip_protocol::market::Value;
 use aip_protocol::multikey::SigningKey;
@@ -13,7 +14,9 @@ use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Mutex;
 
+use super::facilitator;
 use super::limits::{DOCUMENT_FRESH, DOCUMENT_PAUSE, TOOLS_MAX};
+use super::peers::PeerRoom;
 use super::shelf::{Shelf, Sold};
 use crate::config::{MarketSettings, Settings};
 
@@ -29,16 +32,21 @@ pub struct Facts {
     base_url: String,
     key: SigningKey,
     market: MarketSettings,
+    /// Where and in what providers are paid directly.
+    x402: Option<Terms>,
+    peers: Arc<PeerRoom>,
 }
 
 impl Facts {
     /// Of this hub.
-    pub fn new(settings: &Settings, domain: &Domain, key: SigningKey) -> Self {
+    pub fn new(settings: &Settings, domain: &Domain, key: SigningKey, peers: Arc<PeerRoom>) -> Self {
         Self {
             domain: domain.to_string(),
             base_url: settings.public_url(),
             key,
             market: settings.market.clone(),
+            x402: facilitator::terms(&settings.market_x402),
+            peers,
         }
     }
 
@@ -92,14 +100,14 @@ pub struct Documents {
 #[derive(Debug)]
 struct Made {
     document: Arc<Document>,
-    generation: u64,
+    generation: (u64, u64),
     at: Timestamp,
     /// Something in it is over then.
     until: Timestamp,
 }
 
 impl Made {
-    fn is_good(&self, generation: u64, now: Timestamp) -> bool {
+    fn is_good(&self, generation: (u64, u64), now: Timestamp) -> bool {
         now < self.until && (generation == self.generation || now < self.at + DOCUMENT_PAUSE)
     }
 }
@@ -113,6 +121,11 @@ impl Documents {
             clock,
             made: Default::default(),
         }
+    }
+
+    /// Changes whenever an offer or a hub that sells here does.
+    fn generation(&self) -> (u64, u64) {
+        (self.shelf.generation(), self.facts.peers.book.generation())
     }
 
     /// The document as it is now.
@@ -130,20 +143,26 @@ impl Documents {
         let now = self.clock.now();
         if let Some(made) = made
             .as_ref()
-            .filter(|made| made.is_good(self.shelf.generation(), now))
+            .filter(|made| made.is_good(self.generation(), now))
         {
             return Ok(made.document.clone());
         }
-        let (facts, shelf) = (self.facts.clone(), self.shelf.clone());
-        let anew =
-            tokio::task::spawn_blocking(move || make(kind, &facts, &shelf.sold(TOOLS_MAX), now)).await??;
+        let (facts, shelf, of_peers) = (self.facts.clone(), self.shelf.clone(), self.generation().1);
+        let make = move || make(kind, &facts, &shelf.sold(TOOLS_MAX), of_peers, now);
+        let anew = tokio::task::spawn_blocking(make).await??;
         let document = anew.document.clone();
         *made = Some(anew);
         Ok(document)
     }
 }
 
-fn make(kind: Kind, facts: &Facts, sold: &Sold, now: Timestamp) -> Result<Made, DocumentError> {
+fn make(
+    kind: Kind,
+    facts: &Facts,
+    sold: &Sold,
+    of_peers: u64,
+    now: Timestamp,
+) -> Result<Made, DocumentError> {
     let value = match kind {
         Kind::WellKnown => well_known::signed(facts, sold, now),
         Kind::Manifest => manifest::signed(facts, sold, now).map_err(DocumentError::Unsignable)?,
@@ -157,7 +176,7 @@ fn make(kind: Kind, facts: &Facts, sold: &Sold, now: Timestamp) -> Result<Made, 
             etag: format!("\"{}\"", hex::encode(digest.get(..16).unwrap_or_default())),
             body,
         }),
-        generation: sold.generation,
+        generation: (sold.generation, of_peers),
         at: now,
         until: sold.until.map_or(until, |end| until.min(end)),
     })

@@ -22,9 +22,6 @@ pub const LOCAL: &str = "local";
 
 /// How payments are made, as the settings say; `None`: none are taken. Of settings that were checked.
 pub fn open(settings: &X402Settings, exchange: Arc<dyn Exchange>, clock: Arc<dyn Clock>) -> Option<Arc<X402>> {
-    if !settings.enabled {
-        return None;
-    }
     let terms = terms(settings)?;
     let facilitator: Arc<dyn Facilitator> = if settings.facilitator == LOCAL {
         tracing::warn!(
@@ -40,7 +37,11 @@ pub fn open(settings: &X402Settings, exchange: Arc<dyn Exchange>, clock: Arc<dyn
     Some(Arc::new(X402 { terms, facilitator }))
 }
 
-fn terms(settings: &X402Settings) -> Option<Terms> {
+/// Where and in what payments are made; `None`: none are taken.
+pub fn terms(settings: &X402Settings) -> Option<Terms> {
+    if !settings.enabled {
+        return None;
+    }
     Some(Terms {
         chain_id: x402::chain_id(&settings.network)?,
         asset: Address::parse(&settings.asset).ok()?,

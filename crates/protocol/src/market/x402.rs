@@ -36,6 +36,11 @@ pub fn chain_id(network: &str) -> Option<u64> {
     (id > 0 && id.to_string() == digits).then_some(id)
 }
 
+/// The name of a chain.
+pub fn network(chain_id: u64) -> String {
+    format!("{NETWORKS}{chain_id}")
+}
+
 /// What has to be paid, to whom and where: one way of `accepts`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requirements {
@@ -58,7 +63,7 @@ pub struct Requirements {
 impl Requirements {
     /// The network's name.
     pub fn network(&self) -> String {
-        format!("{NETWORKS}{}", self.chain_id)
+        network(self.chain_id)
     }
 
     /// What payments of the token are signed for.

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use aip_market::facilitator::Terms;
 use aip_market::limits::ANSWERS_KEPT;
+use aip_protocol::market::x402::VERSION;
 use aip_protocol::market::{Value, document, signature, time_text};
 use aip_protocol::time::Timestamp;
 
@@ -19,6 +21,10 @@ pub(super) fn signed(facts: &Facts, sold: &Sold, now: Timestamp) -> Value {
         .map(|offer| offer.product_id.as_str())
         .collect();
     let nothing = || Value::Array(Vec::new());
+    let (chains, tokens) = facts.x402.as_ref().map_or_else(
+        || (nothing(), nothing()),
+        |terms| (vec![terms.network()].into(), vec![terms.asset.to_string()].into()),
+    );
     let members = [
         ("name", Value::from(facts.domain.as_str())),
         (
@@ -44,11 +50,12 @@ pub(super) fn signed(facts: &Facts, sold: &Sold, now: Timestamp) -> Value {
         ("products_count", count(products.len())),
         ("capabilities_count", count(sold.count)),
         ("federated_capabilities_count", 0_u32.into()),
-        ("supported_chains", nothing()),
-        ("supported_tokens", nothing()),
+        ("supported_chains", chains),
+        ("supported_tokens", tokens),
         ("federation", [("routing_fee_bps", 0_u32.into())].into()),
         ("peers", nothing()),
         ("payment_configured", true.into()),
+        ("payment_testnet", facts.x402.as_ref().is_some_and(|terms| terms.is_test).into()),
         ("payment_rails", rails(facts)),
         ("free_trial", trial(facts)),
         ("idempotency", idempotency()),
@@ -75,11 +82,28 @@ fn rails(facts: &Facts) -> Value {
         ("demo_credit", facts.market.demo_credit.into()),
         ("chains", Value::Array(Vec::new())),
     ];
-    let seller_direct = [("enabled", Value::from(false))];
+    let seller_direct = seller_direct(facts.x402.as_ref());
     Value::from([
         ("credits", credits.into()),
         ("channel", channel.into()),
-        ("seller_direct", seller_direct.into()),
+        ("seller_direct", seller_direct),
+    ])
+}
+
+/// How providers are paid on a chain, where they are.
+fn seller_direct(terms: Option<&Terms>) -> Value {
+    let Some(terms) = terms else {
+        return [("enabled", Value::from(false))].into();
+    };
+    Value::from([
+        ("enabled", Value::from(true)),
+        ("header", "PAYMENT-SIGNATURE".into()),
+        ("x402_version", VERSION.into()),
+        ("scheme", "exact".into()),
+        ("network", terms.network().into()),
+        ("asset", terms.asset.to_string().into()),
+        ("asset_name", terms.asset_name.as_str().into()),
+        ("asset_decimals", u32::from(terms.decimals).into()),
     ])
 }
 

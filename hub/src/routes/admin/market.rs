@@ -34,6 +34,8 @@ pub struct Books {
     pub fees: String,
     /// What was left of channels whose money came from nowhere.
     pub demo_returned: String,
+    /// What buyers paid providers on a chain, past the hub: in none of the others.
+    pub paid_directly: String,
 }
 
 /// Shows the books.
@@ -65,5 +67,6 @@ pub async fn books(
         paid_out: totals.paid_out.to_string(),
         fees: totals.fees.to_string(),
         demo_returned: totals.demo_returned.to_string(),
+        paid_directly: totals.paid_directly.to_string(),
     }))
 }

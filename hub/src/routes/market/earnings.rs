@@ -24,8 +24,10 @@ pub struct Earnings {
     pub paid_out: String,
     /// What is still owed.
     pub owed: String,
-    /// How many calls it was for.
+    /// How many calls it was for, also those that were paid directly.
     pub calls: u64,
+    /// What buyers paid it on a chain, past the hub: it is not in `earned`, and nobody owes it.
+    pub paid_directly: String,
 }
 
 impl From<Earned> for Earnings {
@@ -37,6 +39,7 @@ impl From<Earned> for Earnings {
             earned: earned.earned.to_string(),
             paid_out: earned.paid_out.to_string(),
             calls: earned.calls,
+            paid_directly: earned.paid_directly.to_string(),
         }
     }
 }

@@ -42,8 +42,10 @@ pub struct PayoutAnswer {
     pub paid_out: String,
     /// What is still owed.
     pub owed: String,
-    /// How many calls it was for.
+    /// How many calls it was for, also those that were paid directly.
     pub calls: u64,
+    /// What buyers paid it on a chain, past the hub.
+    pub paid_directly: String,
     /// Whether the same was noted before.
     pub again: bool,
 }
@@ -57,6 +59,7 @@ impl PayoutAnswer {
             paid_out,
             owed,
             calls,
+            paid_directly,
         } = Earnings::from(earned);
         Self {
             agent,
@@ -65,6 +68,7 @@ impl PayoutAnswer {
             paid_out,
             owed,
             calls,
+            paid_directly,
             again,
         }
     }
