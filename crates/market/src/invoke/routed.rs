@@ -5,6 +5,7 @@
 //! goes to the buyer as it came and is checked with the key that is pinned for that peer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use aip_protocol::market::digest::sha256_hex;
 use aip_protocol::market::receipt::{self, Expected};
@@ -22,6 +23,7 @@ use crate::market::Market;
 use crate::money::Usd;
 use crate::offer::{Offer, Source};
 use crate::peers::{MarketPeer, PeerStatus, RouteMode, peer_url};
+use crate::provider::ProviderError;
 use crate::refusal::{MarketCode, MarketRefusal};
 use crate::routing::{PeerAnswer, PeerCall, PeerFailure, Shown};
 use crate::store::{Charge, Idempotency};
@@ -82,21 +84,14 @@ impl Market {
         if peer.is_routable() {
             return Ok(peer);
         }
-        let (code, detail) = match peer.status {
-            PeerStatus::KeyMismatch => (
-                MarketCode::HubNotActive,
-                "That hub shows another key than before: nothing of it is called until the operator of this hub decides.",
-            ),
-            PeerStatus::Pending | PeerStatus::Active => (
-                MarketCode::HubNotActive,
-                "The operator of this hub has not let that hub in.",
-            ),
-            PeerStatus::Blocked => (
-                MarketCode::HubNotActive,
-                "The operator of this hub does not deal with that hub.",
-            ),
+        let detail = match peer.status {
+            PeerStatus::KeyMismatch => {
+                "That hub shows another key than before: the operator of this hub has to look before it is called again."
+            }
+            PeerStatus::Pending | PeerStatus::Active => "The operator of this hub has not let that hub in.",
+            PeerStatus::Blocked => "The operator of this hub does not deal with that hub.",
         };
-        Err(MarketRefusal::new(code, detail).with("status", peer.status.as_str()))
+        Err(MarketRefusal::new(MarketCode::HubNotActive, detail).with("status", peer.status.as_str()))
     }
 
     /// Nothing is sold under these ids where it was asked for: says where it is.
@@ -109,13 +104,13 @@ impl Market {
             url == "local" || self.seams.peers.peer(url).is_some_and(|peer| peer.is_routable())
         };
         let hubs: Vec<String> = hubs.into_iter().filter(active).collect();
-        match (hub, hubs.first()) {
+        match (hub, hubs.first().cloned()) {
             (None, Some(first)) => {
                 let detail =
                     format!("Another hub sells this capability: retry with `source_hub` \"{first}\".");
                 MarketRefusal::new(MarketCode::SourceHubRequired, detail)
-                    .with("source_hub", first.as_str())
-                    .with("source_hubs", hubs.clone())
+                    .with("source_hub", first)
+                    .with("source_hubs", hubs)
             }
             (Some(_), Some(_)) => {
                 let detail = "That hub does not sell this capability: `source_hubs` names those that do.";
@@ -242,7 +237,7 @@ impl Market {
         &self,
         plan: &Plan,
         route: &Route,
-        timeout: std::time::Duration,
+        timeout: Duration,
     ) -> Result<(serde_json::Value, Attested), Failure> {
         let call = PeerCall {
             peer: &route.peer,
@@ -254,7 +249,7 @@ impl Market {
         };
         let answer = tokio::time::timeout(timeout, self.seams.hubs.call(call))
             .await
-            .unwrap_or_else(|_late| Err(crate::provider::ProviderError::TimedOut.into()));
+            .unwrap_or_else(|_late| Err(ProviderError::TimedOut.into()));
         match answer {
             Ok(answer) => Ok(attested(&plan.offer, &route.peer, answer)),
             Err(PeerFailure::Provider(error)) => Err(Failure::Provider(error)),
