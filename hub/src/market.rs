@@ -102,13 +102,12 @@ impl MarketRoom {
         let config = config(settings, &parts.domain, parts.is_shared, &mut *parts.references);
         let keys = std::iter::once(&parts.hub_key).chain(&parts.previous_hub_key);
         let keys = keys.map(|key| key.public().clone()).collect();
-        let facts = Facts::new(settings, &parts.domain, parts.hub_key.clone());
         let (exchange, clock) = (parts.exchange.clone(), parts.clock.clone());
         let x402 = facilitator::open(&settings.market_x402, exchange, clock);
         let peers = Arc::new(PeerRoom::open(
             settings,
             peers::Parts {
-                domain: parts.domain,
+                domain: parts.domain.clone(),
                 store: parts.store.clone(),
                 listings: parts.listings,
                 exchange: parts.exchange,
@@ -121,6 +120,7 @@ impl MarketRoom {
                 rng: parts.pauses,
             },
         ));
+        let facts = Facts::new(settings, &parts.domain, parts.hub_key.clone(), peers.clone());
         let seams = Seams {
             store: parts.store,
             offers: shelf.clone(),
@@ -133,7 +133,7 @@ impl MarketRoom {
         };
         Self {
             engine: Market::new(config, seams, parts.rng),
-            documents: Documents::new(facts, shelf.clone(), parts.clock, peers.clone()),
+            documents: Documents::new(facts, shelf.clone(), parts.clock),
             peers,
             shelf,
             keys,

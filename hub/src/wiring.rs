@@ -74,6 +74,9 @@ pub enum StartError {
     /// A model for searches by meaning.
     #[error("a model for searches cannot be set up")]
     Embedder(#[from] OptionsError),
+    /// The keys of this hub's accounts at other hubs.
+    #[error("`market_peers.keys_file`: {0}")]
+    PeerKeys(#[from] crate::market::peers::KeysError),
     /// The way to the other processes.
     #[error(transparent)]
     Cluster(#[from] aip_cluster::ConnectError),
@@ -274,7 +277,7 @@ pub fn build(settings: Settings, seams: Seams) -> Result<Hub, StartError> {
         recipients.ask(&federation);
         federation
     });
-    let room = market(&settings, &domain, &seams, (&registry, &agent));
+    let room = market(&settings, &domain, &seams, (&registry, &agent))?;
     let market = settings.market.enabled.then(|| room.clone());
     let quarantine = Quarantine::new(&settings.search.quarantine);
     let source = StoredSource::new(seams.listings.clone(), registry.clone()).behind(quarantine);

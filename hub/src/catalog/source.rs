@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use aip_catalog::{Change, Source, SourceError};
-use aip_registry::listings::{Listings, StoredListing};
+use aip_registry::listings::{Listings, Origin, StoredListing};
 use aip_registry::{Registry, StoreError};
 use async_trait::async_trait;
 
@@ -42,7 +42,11 @@ impl StoredSource {
                 // Judged by an older release, or damaged: it is kept, and not found.
                 tracing::warn!(listing.id = %stored.id, %refusal, "A stored listing cannot be read and is not found");
             };
-            entry(stored, self.registry.domain().clone()).map_err(unread).ok()
+            let hub = match &stored.origin {
+                Origin::Peer { .. } => stored.agent.domain(),
+                Origin::Signed | Origin::Ingested { .. } => self.registry.domain().clone(),
+            };
+            entry(stored, hub).map_err(unread).ok()
         };
         Ok(Change {
             seq: stored.change_seq,

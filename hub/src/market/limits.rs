@@ -167,3 +167,6 @@ pub const ANNOUNCE_PAUSE: Duration = Duration::from_mins(5);
 
 /// Bytes of the file with the keys at other hubs.
 pub const PEER_KEYS_FILE_BYTES_MAX: u64 = 256 * 1_024;
+
+/// Hubs that a document or an answer names.
+pub const PEERS_TOLD_MAX: usize = 200;

@@ -199,28 +199,35 @@ impl Shelf {
         held.is_sold(shelved, now).then(|| shelved.offer.clone())
     }
 
-    /// What is sold now and can be invoked, in the order in which it was listed; beyond the limit what was listed last is left
-    /// out, so that nobody is crowded out by who comes later.
+    /// What is sold now and can be invoked, first that of this hub, in the order in which it was listed; beyond the limit what was
+    /// listed last is left out, so that nobody is crowded out by who comes later, and no agent of this hub by another hub.
     pub fn sold(&self, limit: usize) -> Sold {
         let (held, now) = (self.read(), self.clock.now());
         let mut sold = Sold {
             offers: Vec::new(),
             count: 0,
+            local: 0,
             generation: held.generation,
             until: None,
         };
+        let mut of_peers = Vec::new();
         for shelved in held
             .by_number
             .values()
             .filter(|shelved| held.is_sold(shelved, now))
         {
+            let is_local = shelved.offer.source == Source::Local;
             sold.count += 1;
+            sold.local += usize::from(is_local);
             let ends = [sold.until, shelved.expires_at].into_iter().flatten();
             sold.until = ends.min();
-            if sold.offers.len() < limit {
-                sold.offers.push(shelved.offer.clone());
+            let place = if is_local { &mut sold.offers } else { &mut of_peers };
+            if place.len() < limit {
+                place.push(shelved.offer.clone());
             }
         }
+        let room = limit.saturating_sub(sold.offers.len());
+        sold.offers.extend(of_peers.into_iter().take(room));
         sold
     }
 
@@ -257,6 +264,8 @@ pub struct Sold {
     pub offers: Vec<Arc<Offer>>,
     /// How many there are.
     pub count: usize,
+    /// How many of them are of this hub.
+    pub local: usize,
     /// See [`Shelf::generation`].
     pub generation: u64,
     /// When the first of them ends.

@@ -82,6 +82,13 @@ impl Hub {
                     () = shelf.follow() => {}
                 }
             });
+            let (peers, closing) = (room.peers.clone(), self.life.closing());
+            self.life.spawn(async move {
+                tokio::select! {
+                    () = closing => {}
+                    () = peers.run() => {}
+                }
+            });
         }
         let room = self.market.clone();
         self.life.spawn_every(SWEEP_INTERVAL, move || {

@@ -16,7 +16,8 @@ use crate::agent::{AgentSeams, HubAgent};
 use crate::config::Settings;
 use crate::federation::{self, Federation, Recipients};
 use crate::hub_key;
-use crate::market::providers::{Admission, HttpProviders, MarketProviders, RelayProviders};
+use crate::market::peers::{KeysError, KeysFile};
+use crate::market::providers::{Admission, HttpProviders, MarketProviders, PeerProviders, RelayProviders};
 use crate::market::{self, MarketRoom};
 
 /// Who exists at this hub.
@@ -94,19 +95,25 @@ pub(super) fn market(
     domain: &Domain,
     seams: &Seams,
     (registry, agent): (&Arc<Registry>, &Arc<HubAgent>),
-) -> Arc<MarketRoom> {
+) -> Result<Arc<MarketRoom>, KeysError> {
     let admission = Arc::new(Admission {
         key: Arc::new(seams.hub_key.clone()),
         hub: settings.public_url(),
         clock: seams.clock.clone(),
     });
-    let http = HttpProviders::new(seams.exchange.clone(), admission);
+    let http = HttpProviders::new(seams.exchange.clone(), admission.clone());
+    let peer_keys = Arc::new(KeysFile::open(&settings.market_peers.keys_file)?);
+    let hubs = PeerProviders::new(seams.exchange.clone(), admission, peer_keys.clone());
     let parts = market::Parts {
         domain: domain.clone(),
         store: seams.market.clone(),
         listings: seams.listings.clone(),
         registry: registry.clone(),
         providers: Arc::new(MarketProviders::new(http, RelayProviders::new(agent.clone()))),
+        book: Arc::default(),
+        peer_keys,
+        hubs: Arc::new(hubs),
+        exchange: seams.exchange.clone(),
         clock: seams.clock.clone(),
         hub_key: seams.hub_key.clone(),
         previous_hub_key: seams.previous_hub_key.clone(),
@@ -114,8 +121,9 @@ pub(super) fn market(
         is_shared: seams.pause.is_none(),
         rng: Box::new(chance()),
         references: Box::new(chance()),
+        pauses: Box::new(chance()),
     };
-    Arc::new(MarketRoom::open(settings, parts))
+    Ok(Arc::new(MarketRoom::open(settings, parts)))
 }
 
 /// The hub's own agent, and whom it can write to. `keys` are the hub's key and the one before it.

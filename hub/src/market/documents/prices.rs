@@ -12,7 +12,7 @@ pub(super) fn signed(facts: &Facts, sold: &Sold, now: Timestamp) -> Value {
         .offers
         .iter()
         .map(|offer| {
-            let mut priced = priced(offer);
+            let mut priced = priced(facts, offer);
             priced.insert("price_usd".to_owned(), Value::usd(offer.price.micros()));
             priced.into()
         })
@@ -22,7 +22,7 @@ pub(super) fn signed(facts: &Facts, sold: &Sold, now: Timestamp) -> Value {
         ("generated_at", time_text(now).into()),
         ("base_url", facts.base_url.as_str().into()),
         ("currency", "USD".into()),
-        ("routing_fee_bps", 0_u32.into()),
+        ("routing_fee_bps", u32::from(facts.peers.routing_fee_bps).into()),
         ("count", count(prices.len())),
         ("total_capabilities", count(sold.count)),
         ("prices", Value::Array(prices)),

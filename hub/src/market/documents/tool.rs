@@ -9,7 +9,7 @@ use super::Facts;
 
 /// A tool of the manifest.
 pub(super) fn tool(facts: &Facts, offer: &Offer, now: Timestamp) -> Value {
-    let mut tool = priced(offer);
+    let mut tool = priced(facts, offer);
     let name = format!("{}.{}", offer.product_id, offer.capability_id);
     let mode = if offer.price.micros() == 0 {
         "public_free"
@@ -28,7 +28,6 @@ pub(super) fn tool(facts: &Facts, offer: &Offer, now: Timestamp) -> Value {
         ("price_per_call_usd", Value::usd(offer.price.micros())),
         ("access_mode", mode.into()),
         ("offerable", true.into()),
-        ("source_hub_name", facts.domain.as_str().into()),
         // The hub's own: the address of the provider is nobody else's business.
         ("invoke_url", facts.url("/ai-market/v2/invoke")),
     ];
@@ -68,14 +67,16 @@ fn noted(notes: &Notes, now: Timestamp) -> Members {
 }
 
 /// What a capability costs, and where it is.
-pub(super) fn priced(offer: &Offer) -> Members {
+pub(super) fn priced(facts: &Facts, offer: &Offer) -> Members {
+    let routed = facts.peers.routed(offer);
     let members = [
         ("product_id", Value::from(offer.product_id.as_str())),
         ("capability_id", offer.capability_id.as_str().into()),
-        ("routed_price_usd", Value::usd(offer.price.micros())),
-        ("routing_fee_bps", 0_u32.into()),
-        ("source_hub", "local".into()),
-        ("route_status", "local".into()),
+        ("routed_price_usd", Value::usd(routed.price.micros())),
+        ("routing_fee_bps", u32::from(routed.fee_bps).into()),
+        ("source_hub", routed.hub.into()),
+        ("source_hub_name", routed.name.unwrap_or(&facts.domain).into()),
+        ("route_status", routed.status.into()),
     ];
     members
         .into_iter()

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use aip_market::facilitator::Terms;
 use aip_market::limits::ANSWERS_KEPT;
 use aip_protocol::market::x402::VERSION;
-use aip_protocol::market::{Value, document, signature, time_text};
+use aip_protocol::market::{Members, Value, document, signature, time_text};
 use aip_protocol::time::Timestamp;
 
 use super::{Facts, count, secs};
+use crate::market::limits::PEERS_TOLD_MAX;
 use crate::market::shelf::Sold;
 
 /// What the market counts in: a millionth of a dollar.
@@ -48,12 +49,12 @@ pub(super) fn signed(facts: &Facts, sold: &Sold, now: Timestamp) -> Value {
             signature::key_text(facts.key.public()).into(),
         ),
         ("products_count", count(products.len())),
-        ("capabilities_count", count(sold.count)),
-        ("federated_capabilities_count", 0_u32.into()),
+        ("capabilities_count", count(sold.local)),
+        ("federated_capabilities_count", count(sold.count - sold.local)),
         ("supported_chains", chains),
         ("supported_tokens", tokens),
-        ("federation", [("routing_fee_bps", 0_u32.into())].into()),
-        ("peers", nothing()),
+        ("federation", federation(facts)),
+        ("peers", peers(facts)),
         ("payment_configured", true.into()),
         ("payment_testnet", facts.x402.as_ref().is_some_and(|terms| terms.is_test).into()),
         ("payment_rails", rails(facts)),
@@ -63,6 +64,34 @@ pub(super) fn signed(facts: &Facts, sold: &Sold, now: Timestamp) -> Value {
     ];
     let members = members.into_iter().map(|(name, value)| (name.to_owned(), value));
     document::sign(members.collect(), &facts.key)
+}
+
+/// How this hub deals with others.
+fn federation(facts: &Facts) -> Value {
+    Value::from([
+        ("enabled", Value::from(facts.peers.is_enabled)),
+        ("open", facts.peers.is_open.into()),
+        ("crawl_interval_s", secs(facts.peers.interval)),
+        ("routing_fee_bps", u32::from(facts.peers.routing_fee_bps).into()),
+        ("announce_url", facts.url("/ai-market/v2/federation/announce")),
+        ("peers_url", facts.url("/ai-market/v2/federation/peers")),
+    ])
+}
+
+/// The hubs that sell here.
+fn peers(facts: &Facts) -> Value {
+    let peers = facts.peers.book.active().into_iter().take(PEERS_TOLD_MAX).map(|peer| {
+        let mut told = Members::from([
+            ("url".to_owned(), Value::from(peer.url.as_str())),
+            ("name".to_owned(), peer.name().into()),
+            ("capabilities_count".to_owned(), peer.capabilities.into()),
+        ]);
+        if let Some(at) = peer.last_crawl {
+            told.insert("last_crawl".to_owned(), time_text(at).into());
+        }
+        Value::from(told)
+    });
+    Value::Array(peers.collect())
 }
 
 fn rails(facts: &Facts) -> Value {
