@@ -103,11 +103,15 @@ pub(super) fn succeeded(plan: &Plan, done: &Done, receipt: Option<Value>, is_set
     if !is_settled {
         put("settled", false.into());
     }
-    if let Some(remaining) = done.remaining.filter(|_| is_settled) {
+    let paid = plan.paid(done);
+    // What was held and is not taken is there again.
+    let back = cost.amount().saturating_sub(paid);
+    let remaining = done.remaining.and_then(|remaining| remaining.checked_add(back));
+    if let Some(remaining) = remaining.filter(|_| is_settled) {
         put("remaining_balance", usd(remaining));
     }
     put("receipt", receipt.clone().into());
-    put("price_usd", usd(plan.paid(done)));
+    put("price_usd", usd(paid));
     put("list_price_usd", usd(offer.price));
     put("latency_ms", done.latency_ms.into());
     if let Cost::Trial(trial) = cost {

@@ -370,6 +370,15 @@ impl Plan {
         held.saturating_sub(route.fee.saturating_sub(fee))
     }
 
+    /// What an answer cost its buyer, here or elsewhere: one that was paid for is kept, however large it is.
+    pub(super) fn worth(&self, paid: Usd) -> Usd {
+        let is_paid_elsewhere = self.route.as_ref().is_some_and(|route| match &route.shown {
+            Shown::Buyer { payment, .. } => !payment.is_empty(),
+            Shown::Admission | Shown::Key(_) => false,
+        });
+        if is_paid_elsewhere { self.offer.price.max(paid) } else { paid }
+    }
+
     /// What the hub keeps of what was paid: its part of what is sold here, also on behalf of a peer, to whom the rest is owed;
     /// else all of it, since the peer is paid otherwise.
     pub(super) fn kept_of(&self, paid: Usd, fee_bps: u16) -> Usd {

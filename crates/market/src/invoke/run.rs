@@ -247,7 +247,7 @@ impl Market {
                 amount,
                 fee: plan.kept_of(amount, self.config.fee_bps),
             },
-            answer: as_kept(&answer, amount),
+            answer: as_kept(&answer, plan.worth(amount)),
             receipt: kept,
         };
         let answer = if self.finish(plan.id, finish).await {

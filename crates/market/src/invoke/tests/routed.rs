@@ -283,6 +283,7 @@ async fn pitfall_27_the_fee_is_of_the_lower_price() {
         let now = desk.channel_now(&channel.0).await;
         assert_eq!((now.balance(), now.held), (left, Usd::ZERO), "{price:?}");
         assert_eq!(body["charged_usd"], json!(usd(fee).to_f64()));
+        assert_eq!(body["remaining_balance"], json!(left.to_f64()));
         assert_eq!(body["routing_fee_usd"], body["charged_usd"]);
         let is_charged = usd(fee) > Usd::ZERO;
         assert_eq!(body["hub_receipt"].is_object(), is_charged);
