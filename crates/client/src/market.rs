@@ -6,6 +6,7 @@
 mod amount;
 mod answers;
 mod call;
+mod job;
 mod kept;
 mod secret;
 
@@ -15,5 +16,6 @@ pub use answers::{
 };
 pub(crate) use answers::{ChannelAnswer, KeyAnswer, LedgerAnswer, ReceiptAnswer, SettlementAnswer};
 pub use call::{Call, Purse};
+pub use job::{CallEvent, JobKey, JobState, JobWord, Started};
 pub use kept::Purses;
 pub use secret::{ApiKey, ChannelKey};

@@ -105,6 +105,37 @@ impl Answer {
     }
 }
 
+/// A 2xx answer whose body is still to come.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    doing: &'static str,
+    response: reqwest::Response,
+}
+
+impl Opened {
+    pub(crate) fn status(&self) -> StatusCode {
+        self.response.status()
+    }
+
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        self.response.headers()
+    }
+
+    /// The next piece; `None` at the end. All of them are as many as the hub sends: who reads them has the bound.
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>> {
+        let chunk = self.response.chunk().await;
+        chunk.map_err(|error| unreachable(self.doing, error))
+    }
+
+    /// Reads the rest, at most [`ANSWER_BYTES_MAX`].
+    pub(crate) async fn whole(self) -> Result<Answer> {
+        let Self { doing, response } = self;
+        let headers = response.headers().clone();
+        let body = read_bounded(doing, response).await?;
+        Ok(Answer { doing, headers, body })
+    }
+}
+
 impl Transport {
     /// For the hub at this URL. Plain http is for this machine, unless it is allowed explicitly.
     pub(crate) fn new(url: &str, allow_http: bool) -> Result<Self> {
@@ -147,6 +178,11 @@ impl Transport {
 
     /// Sends one request once. A refusal of the hub is [`Error::Refused`].
     pub(crate) async fn call(&self, request: Request) -> Result<Answer> {
+        self.open(request).await?.whole().await
+    }
+
+    /// The same, and gives the answer back when its head is there.
+    pub(crate) async fn open(&self, request: Request) -> Result<Opened> {
         let doing = request.doing;
         let url = format!("{}{}", self.base, request.path);
         let mut builder = self.http.request(request.method, url).timeout(request.timeout);
@@ -163,11 +199,10 @@ impl Transport {
         let status = response.status();
         let retry_after = retry_after_secs(&response);
         let elsewhere = elsewhere(&response);
-        let headers = response.headers().clone();
-        let body = read_bounded(doing, response).await?;
         if status.is_success() {
-            return Ok(Answer { doing, headers, body });
+            return Ok(Opened { doing, response });
         }
+        let body = read_bounded(doing, response).await?;
         let mut problem = problem(status, retry_after, &body);
         if let Some(url) = elsewhere.filter(|_| !problem.is_of_hub()) {
             problem.detail =
@@ -220,6 +255,12 @@ fn elsewhere(response: &reqwest::Response) -> Option<String> {
     let location = response.headers().get(LOCATION)?.to_str().ok()?;
     let url = response.url().join(location).ok().filter(Url::has_host)?;
     Some(url.origin().ascii_serialization())
+}
+
+/// The refusal in a body that came otherwise than as an answer of this status.
+pub(crate) fn problem_of(status: u16, body: &[u8]) -> Problem {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+    problem(status, None, body)
 }
 
 /// A problem document, or what stands in for one where something before the hub answered.

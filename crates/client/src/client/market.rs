@@ -3,6 +3,7 @@
 mod accounts;
 mod channels;
 mod invoke;
+mod jobs;
 mod receipts;
 
 /// Where the market of a hub is.

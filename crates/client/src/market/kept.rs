@@ -4,17 +4,20 @@
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use zeroize::Zeroizing;
 
+use super::job::JobKey;
 use super::secret::{ApiKey, ChannelKey};
 use crate::error::{Error, Result};
 use crate::files;
-use crate::limits::{CHANNELS_KEPT_MAX, PURSE_FILE_BYTES_MAX};
+use crate::limits::{CHANNELS_KEPT_MAX, JOBS_KEPT_MAX, PURSE_FILE_BYTES_MAX};
 use crate::wire::encoded;
 
 const ACCOUNT: &str = "account";
 const CHANNELS: &str = "channels";
+const JOBS: &str = "jobs";
 
 /// The purses of an agent at one hub, on disk.
 #[derive(Debug, Clone)]
@@ -71,17 +74,7 @@ impl Purses {
     /// # Errors
     /// The folder or a file cannot be read.
     pub fn channels(&self) -> Result<Vec<ChannelKey>> {
-        let folder = self.folder.join(CHANNELS);
-        let entries = match fs::read_dir(&folder) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(Error::file(folder)(error)),
-        };
-        let mut names = Vec::new();
-        for entry in entries.take(CHANNELS_KEPT_MAX * 2) {
-            let name = entry.map_err(Error::file(&folder))?.file_name();
-            names.extend(name.into_string().ok().filter(|name| !name.starts_with('.')));
-        }
+        let mut names = names(&self.folder.join(CHANNELS), CHANNELS_KEPT_MAX * 2)?;
         names.sort_unstable();
         let mut channels = Vec::with_capacity(names.len());
         for id in names {
@@ -123,6 +116,84 @@ impl Purses {
             _ => Ok(()),
         }
     }
+
+    /// Where the secret of a job lies.
+    pub fn job_path(&self, id: &str) -> PathBuf {
+        self.folder.join(JOBS).join(encoded(id))
+    }
+
+    /// A job, if its secret is kept.
+    ///
+    /// # Errors
+    /// The file cannot be read, or holds none.
+    pub fn job(&self, id: &str) -> Result<Option<JobKey>> {
+        let text = read(&self.job_path(id))?;
+        text.map(|text| JobKey::new(id, &text)).transpose()
+    }
+
+    /// The jobs whose secrets are kept, the newest first.
+    ///
+    /// # Errors
+    /// The folder or a file cannot be read.
+    pub fn jobs(&self) -> Result<Vec<JobKey>> {
+        let mut jobs = Vec::new();
+        for (_, id) in self.job_ages()?.into_iter().rev() {
+            jobs.extend(self.job(&id)?);
+        }
+        Ok(jobs)
+    }
+
+    /// Keeps the secret of a job. Where [`JOBS_KEPT_MAX`] are kept the oldest is forgotten: hubs keep no answer for ever.
+    ///
+    /// # Errors
+    /// It could not be written.
+    pub fn keep_job(&self, key: &JobKey) -> Result<()> {
+        let ages = self.job_ages()?;
+        let too_many = (ages.len() + 1).saturating_sub(JOBS_KEPT_MAX);
+        for (_, id) in ages.into_iter().take(too_many) {
+            self.forget_job(&id)?;
+        }
+        write(&self.job_path(key.id()), key.reveal())
+    }
+
+    /// Forgets the secret of a job.
+    ///
+    /// # Errors
+    /// The file is there and cannot be removed.
+    pub fn forget_job(&self, id: &str) -> Result<()> {
+        let path = self.job_path(id);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::file(path)(error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// When each was written down, the oldest first. The names are as they are written: ids are plain.
+    fn job_ages(&self) -> Result<Vec<(Option<SystemTime>, String)>> {
+        let names = names(&self.folder.join(JOBS), JOBS_KEPT_MAX * 2)?;
+        let ages = names.into_iter().map(|id| {
+            let found = fs::metadata(self.job_path(&id));
+            (found.and_then(|found| found.modified()).ok(), id)
+        });
+        let mut ages: Vec<_> = ages.collect();
+        ages.sort_unstable();
+        Ok(ages)
+    }
+}
+
+/// The names of files in a folder, which may not be there.
+fn names(folder: &Path, count_max: usize) -> Result<Vec<String>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Error::file(folder)(error)),
+    };
+    let mut names = Vec::new();
+    for entry in entries.take(count_max) {
+        let name = entry.map_err(Error::file(folder))?.file_name();
+        names.extend(name.into_string().ok().filter(|name| !name.starts_with('.')));
+    }
+    Ok(names)
 }
 
 fn read(path: &Path) -> Result<Option<Zeroizing<String>>> {
@@ -187,6 +258,28 @@ mod tests {
         here.forget_channel("ch_1").unwrap();
         here.forget_channel("ch_1").unwrap();
         assert_eq!(here.channel("ch_1").unwrap(), None);
+    }
+
+    #[test]
+    fn jobs_are_kept_and_the_oldest_are_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let purses = Purses::at(folder.path(), "https://hub.example");
+        assert!(purses.jobs().unwrap().is_empty());
+        for number in 0..=JOBS_KEPT_MAX {
+            let key = JobKey::new(&format!("j{number:03}"), "aimj_s").unwrap();
+            purses.keep_job(&key).unwrap();
+            // Ages are those of files, whose clock may be coarse.
+            let age = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(number as u64);
+            let file = fs::File::options().write(true).open(purses.job_path(key.id()));
+            file.unwrap().set_modified(age).unwrap();
+        }
+        let jobs = purses.jobs().unwrap();
+        assert_eq!((jobs.len(), jobs[0].id()), (JOBS_KEPT_MAX, "j256"));
+        assert_eq!(purses.job("j000").unwrap(), None);
+        assert_eq!(purses.job("j001").unwrap().unwrap().reveal(), "aimj_s");
+        purses.forget_job("j001").unwrap();
+        purses.forget_job("j001").unwrap();
+        assert_eq!(purses.job("j001").unwrap(), None);
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl Client {
 }
 
 /// Printable, and of the length that hubs take.
-fn checked(key: &str) -> Result<String> {
+pub(super) fn checked(key: &str) -> Result<String> {
     let is_key = (8..=128).contains(&key.len()) && key.bytes().all(|byte| (0x20..0x7f).contains(&byte));
     if is_key && key.trim() == key {
         return Ok(key.to_owned());
@@ -70,7 +70,7 @@ fn checked(key: &str) -> Result<String> {
 }
 
 /// Whether the same call may be offered again. What the market has refused or carried out it answers in the same way again.
-fn may_repeat(error: &Error) -> bool {
+pub(super) fn may_repeat(error: &Error) -> bool {
     const CODES: [&str; 5] = [
         "idempotency_in_progress",
         "rate_limited",
@@ -90,7 +90,7 @@ fn is_of_a_proxy(problem: &Problem) -> bool {
     matches!(problem.status, 408 | 425 | 429 | 500..)
 }
 
-fn read(answer: &Answer, key: String) -> Result<Invoked> {
+pub(super) fn read(answer: &Answer, key: String) -> Result<Invoked> {
     let mut invoked: Invoked = answer.json()?;
     invoked.is_replayed = is_replayed(&answer.headers);
     invoked.idempotency_key = key;
