@@ -67,6 +67,7 @@ const PAYMENT: [&str; 5] = [
         (status = 400, description = "Headers that do not fit together, or an input that the capability does not take"),
         (status = 401, description = "The key is none"),
         (status = 402, description = "It is to be paid, and was not: `needed` and `payment_ways` say how"),
+        (status = 403, description = "`source_hub` is a hub that the operator has not let in"),
         (status = 404, description = "No such capability, or it cannot be called here"),
         (status = 409, description = "It costs more than `max_price_usd`, or the idempotency key is in use"),
         (status = 413, description = "The body or the input is too large"),
