@@ -9,7 +9,6 @@
 //! with a lower number, also where several processes write. A listing that was deleted stays as a tombstone, which holds its
 //! version, until [`Listings::forget_deleted`].
 
-mod id;
 mod ledger;
 mod provider;
 mod trail;
@@ -23,8 +22,8 @@ use async_trait::async_trait;
 use crate::error::StoreError;
 use crate::secret::SecretHash;
 
-pub(crate) use id::is_listing_id;
-pub use id::listing_id;
+pub use aip_protocol::listing::hub_id as listing_id;
+pub(crate) use aip_protocol::listing::is_hub_id as is_listing_id;
 pub(crate) use ledger::{Holding, Ledger, LogState};
 pub use provider::{NewProvider, Provider};
 pub use trail::{Review, Reviewed, Rewording, Said, Trail, Verdict};

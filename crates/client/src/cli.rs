@@ -80,7 +80,10 @@ pub(crate) enum Command {
     /// Find what agents offer
     Search(commands::search::Args),
     /// Offer something: publish, import, delete, look at listings
+    #[command(visible_alias = "list")]
     Listing(commands::listing::Args),
+    /// Details of something that is offered: ask for them, answer for ours
+    Offer(commands::offer::Args),
     /// Call a capability, and pay for it
     Invoke(commands::invoke::Args),
     /// Money set aside for calls, with a secret that spends it

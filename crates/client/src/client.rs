@@ -10,6 +10,7 @@ mod lookup;
 mod mailbox;
 mod market;
 mod moving;
+mod offers;
 mod receipts;
 mod register;
 mod search;

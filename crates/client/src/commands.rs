@@ -11,6 +11,7 @@ pub(crate) mod invoke;
 pub(crate) mod listen;
 pub(crate) mod listing;
 pub(crate) mod r#move;
+pub(crate) mod offer;
 pub(crate) mod receipt;
 pub(crate) mod receipts;
 pub(crate) mod register;
@@ -47,6 +48,7 @@ async fn carry_out(context: &Context, command: Command) -> Outcome {
         Command::Send(args) => send::run(context, args).await,
         Command::Search(args) => search::run(context, args).await,
         Command::Listing(args) => listing::run(context, args).await,
+        Command::Offer(args) => offer::run(context, args).await,
         Command::Invoke(args) => invoke::run(context, args).await,
         Command::Channel(args) => channel::run(context, args).await,
         Command::Account(args) => account::run(context, args).await,

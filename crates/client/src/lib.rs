@@ -17,6 +17,7 @@ mod listen;
 mod listing;
 pub mod market;
 mod message;
+mod offers;
 mod opening;
 mod receipts;
 pub mod search;
@@ -43,6 +44,7 @@ pub use listing::{
 pub use message::{
     Body, Content, Draft, Incoming, KIND_BOUNCE, KIND_DEFAULT, KIND_RECEIPT, SealedEnvelope, parse_agent,
 };
+pub use offers::{AnsweredOffer, AskedOffer, KIND_OFFER, KIND_OFFERED, OfferAnswer, Party};
 pub use receipts::{Receipt, ReceiptState};
 pub use serve::{KIND_INVOKE, KIND_INVOKED, Served, ServedCall};
 pub use wire::{HistorySummary, HubInfo, MessageStatus, ResolveAnswer, Sent, SentStatus};

@@ -201,3 +201,9 @@ pub const RECEIPT_JSON_BYTES_MAX: usize = 128 * 1024;
 pub const CALLS_AT_ONCE: usize = 8;
 /// How long a call may take that does not say until when somebody waits for it.
 pub const CALL_TIMEOUT: Duration = Duration::from_mins(1);
+/// Bytes of the id of an item whose details are asked for.
+pub const OFFER_ITEM_BYTES_MAX: usize = 256;
+/// Bytes of what somebody wants to know about an item, in words.
+pub const OFFER_NOTE_BYTES_MAX: usize = 4_096;
+/// Bytes of a file that offers are answered from.
+pub const OFFER_FILE_BYTES_MAX: usize = 64 * 1024 * 1024;

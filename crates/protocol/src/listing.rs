@@ -10,10 +10,12 @@ use crate::signature::{Signature, SignedBytes, Tag};
 use crate::time::Timestamp;
 
 mod draft;
+mod id;
 mod offer;
 mod wording;
 
 pub use draft::ListingDraft;
+pub use id::{hub_id, is_hub_id};
 pub use offer::Offer;
 pub use wording::Wording;
 

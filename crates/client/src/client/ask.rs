@@ -111,16 +111,7 @@ impl Client {
         let body: Value = serde_json::from_slice(&query.to_json().to_jcs())
             .map_err(|error| Error::answer(SEARCHING, error))?;
         let draft = Draft::json(Handle { name, domain }, body).kind(SEARCH_REQUEST);
-        let answer = self.ask(&draft, wait).await?;
-        let Body::Json(body) = answer.content.body else {
-            return Err(Error::answer(SEARCHING, "it is not JSON"));
-        };
-        if answer.content.content_type == PROBLEM_JSON {
-            return Err(refused(body));
-        }
-        if answer.kind != SEARCH_RESPONSE {
-            return Err(Error::answer(SEARCHING, format_args!("it is a {}", answer.kind)));
-        }
+        let body = answered(self.ask(&draft, wait).await?, SEARCH_RESPONSE, SEARCHING)?;
         serde_json::from_value(body).map_err(|error| Error::answer(SEARCHING, error))
     }
 
@@ -137,6 +128,20 @@ impl Client {
             async move { client.search_by_message(&query, hub.as_ref(), wait).await }
         })
     }
+}
+
+/// The body of an answer of the type `kind`; a refusal is an error.
+pub(super) fn answered(answer: Incoming, kind: &str, asking: &'static str) -> Result<Value> {
+    let Body::Json(body) = answer.content.body else {
+        return Err(Error::answer(asking, "it is not JSON"));
+    };
+    if answer.content.content_type == PROBLEM_JSON {
+        return Err(refused(body));
+    }
+    if answer.kind != kind {
+        return Err(Error::answer(asking, format_args!("it is a {}", answer.kind)));
+    }
+    Ok(body)
 }
 
 /// The time that is left, at most one poll's and rounded up, so that the last one does not come too early.

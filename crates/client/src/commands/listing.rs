@@ -94,7 +94,7 @@ async fn withdraw(context: &Context, id: String, path: &Path) -> Outcome {
 }
 
 /// Text from a file; `-` is the standard input. What is longer is cut just behind the limit, so that it is seen to be.
-fn read(path: &Path, bytes_max: usize) -> Result<Vec<u8>, Failure> {
+pub(in crate::commands) fn read(path: &Path, bytes_max: usize) -> Result<Vec<u8>, Failure> {
     let named = |error: std::io::Error| Failure::Other(format!("{}: {error}", path.display()));
     if path == Path::new("-") {
         return bounded(std::io::stdin().lock(), bytes_max).map_err(named);

@@ -22,6 +22,8 @@ mod market;
 #[cfg(test)]
 mod moves;
 #[cfg(test)]
+mod offers;
+#[cfg(test)]
 mod receipts;
 #[cfg(test)]
 mod receive;

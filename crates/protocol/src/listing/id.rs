@@ -1,7 +1,8 @@
-//! The hub's id of a listing.
+//! A hub's id of a listing, which follows from its agent's.
 
-use aip_protocol::name::Did;
-use sha2::{Digest, Sha256};
+use sha2::{Digest as _, Sha256};
+
+use crate::name::Did;
 
 /// What an id begins with.
 const PREFIX: &str = "lst_";
@@ -12,7 +13,7 @@ const CHARS: u32 = 26;
 
 /// The hub's id of the listing that its agent calls `listing_id`: `lst_` and the first 128 bits of
 /// SHA-256("aip/1 listing id", 0, DID, 0, `listing_id`) in base32. The same at every hub and after every publication.
-pub fn listing_id(agent: &Did, listing_id: &str) -> String {
+pub fn hub_id(agent: &Did, listing_id: &str) -> String {
     let mut hash = Sha256::new();
     for part in ["aip/1 listing id\0", agent.as_str(), "\0", listing_id] {
         hash.update(part);
@@ -36,7 +37,7 @@ pub fn listing_id(agent: &Did, listing_id: &str) -> String {
 }
 
 /// Whether this has the form of an id.
-pub(crate) fn is_listing_id(text: &str) -> bool {
+pub fn is_hub_id(text: &str) -> bool {
     let chars = text.strip_prefix(PREFIX).unwrap_or_default();
     chars.len() == CHARS as usize && chars.bytes().all(|char| ALPHABET.contains(&char))
 }
@@ -53,10 +54,8 @@ mod tests {
             ("sho", "pa", "lst_if2677xbchh737frpge5ypsly4"),
         ] {
             let agent = Did::parse(&format!("did:aip:hub.example:{agent}")).expect("a DID");
-            assert_eq!(listing_id(&agent, listing), id);
-            assert!(
-                is_listing_id(id) && !is_listing_id(&id.to_uppercase()) && !is_listing_id(&format!("{id}a"))
-            );
+            assert_eq!(hub_id(&agent, listing), id);
+            assert!(is_hub_id(id) && !is_hub_id(&id.to_uppercase()) && !is_hub_id(&format!("{id}a")));
         }
     }
 }
