@@ -39,7 +39,8 @@ pub use inbox::{Inbox, InboxError};
 pub use keys::{AgentKeys, KdfCost, KeyFile};
 pub use listen::{Acker, ListenOptions, Listener, OnReplaced, SessionState};
 pub use listing::{
-    HeldListing, IngestReport, IngestRow, ListingPage, ListingStatus, Proof, ProviderKey, Published,
+    ChangedWords, HeldListing, IngestReport, IngestRow, ListingPage, ListingStatus, Proof, ProviderKey,
+    Published,
 };
 pub use message::{
     Body, Content, Draft, Incoming, KIND_BOUNCE, KIND_DEFAULT, KIND_RECEIPT, SealedEnvelope, parse_agent,

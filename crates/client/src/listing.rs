@@ -30,6 +30,9 @@ pub struct Published {
     /// What is unusual about it, such as `invisible_characters`; it is taken all the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
+    /// Why nobody finds it: `quarantined` until the hub's operator has looked at it, or `rejected`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<String>,
 }
 
 /// A listing that a hub holds.
@@ -42,6 +45,12 @@ pub struct HeldListing {
     pub version: u64,
     /// What is unusual about it.
     pub flags: Vec<String>,
+    /// Why nobody finds it: `quarantined` until the hub's operator has looked at it, or `rejected`.
+    pub held: Option<String>,
+    /// When its description became another one, lately, as the hub tells.
+    pub description_changed: Option<ChangedWords>,
+    /// When its schemas became others, lately, as the hub tells.
+    pub schema_changed: Option<ChangedWords>,
     /// When the hub took this version.
     pub updated_at: Option<Timestamp>,
     /// Whose offer it is.
@@ -52,6 +61,16 @@ pub struct HeldListing {
     pub json: Json,
     /// Whether its agent said so.
     pub proof: Proof,
+}
+
+/// Words of a listing became others.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ChangedWords {
+    /// When.
+    pub at: Timestamp,
+    /// SHA-256 of what they were, in hexadecimal ([`aip_protocol::listing::Wording`]).
+    pub previous_sha256: String,
 }
 
 /// What is known of who made a listing.
@@ -131,6 +150,12 @@ pub struct IngestRow {
     /// The member that is at fault.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member: Option<String>,
+    /// What is unusual about it; it is taken all the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<String>,
+    /// Why nobody finds it: `quarantined` until the hub's operator has looked at it, or `rejected`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<String>,
 }
 
 impl IngestReport {
@@ -200,6 +225,12 @@ pub(crate) struct HeldAnswer {
     #[serde(default)]
     pub(crate) flags: Vec<String>,
     #[serde(default)]
+    pub(crate) held: Option<String>,
+    #[serde(default)]
+    pub(crate) description_changed: Option<ChangedWords>,
+    #[serde(default)]
+    pub(crate) schema_changed: Option<ChangedWords>,
+    #[serde(default)]
     pub(crate) updated_at: Option<Timestamp>,
     pub(crate) listing: Box<RawValue>,
 }
@@ -225,6 +256,9 @@ impl HeldAnswer {
             id: self.id,
             version: self.version,
             flags: self.flags,
+            held: self.held,
+            description_changed: self.description_changed,
+            schema_changed: self.schema_changed,
             updated_at: self.updated_at,
             agent: Did::parse(agent)?,
             offer: Offer::from_json(&json)?,
@@ -269,6 +303,8 @@ mod tests {
             code: None,
             detail: None,
             member: None,
+            flags: Vec::new(),
+            held: None,
         };
         let mut report = IngestReport::default();
         report.extend(vec![row(1, "stored"), row(2, "unchanged")]);

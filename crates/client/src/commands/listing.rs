@@ -116,6 +116,7 @@ fn published_json(published: &Published) -> Value {
         "version": published.version,
         "status": published.status,
         "flags": published.flags,
+        "held": published.held,
     })
 }
 

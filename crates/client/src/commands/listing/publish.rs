@@ -85,7 +85,12 @@ pub(super) async fn run(context: &Context, args: Args) -> Outcome {
         [] => String::new(),
         flags => format!("\nunusual: {}", flags.join(", ")),
     };
-    let lines = format!("{id} is {} as version {version}{unusual}", published.status);
+    let held = match published.held.as_deref() {
+        None => "",
+        Some("quarantined") => "\nquarantined: it is found when the hub's operator has looked at it",
+        Some(_) => "\nrejected by the hub's operator: nobody finds it",
+    };
+    let lines = format!("{id} is {} as version {version}{unusual}{held}", published.status);
     Ok(context.output.show(&published_json(&published), &lines)?)
 }
 

@@ -3,7 +3,7 @@
 use aip_client::protocol::json::Json;
 use aip_client::protocol::listing::Offer;
 use aip_client::protocol::name::Did;
-use aip_client::{HeldListing, Proof};
+use aip_client::{ChangedWords, HeldListing, Proof};
 use serde_json::{Value, json};
 
 use super::Outcome;
@@ -125,14 +125,30 @@ fn proof(held: &HeldListing) -> &'static str {
 }
 
 fn held_json(held: &HeldListing) -> Value {
+    // Made here, of what the listing says.
+    let wording = held.offer.wording();
     json!({
         "id": held.id,
         "version": held.version,
         "flags": held.flags,
+        "held": held.held,
+        "description_sha256": hash_of(wording.description),
+        "schema_sha256": hash_of(wording.schemas),
+        "description_changed": held.description_changed,
+        "schema_changed": held.schema_changed,
         "updated_at": held.updated_at,
         "proof": proof(held),
         "listing": Value::from(held.json.clone()),
     })
+}
+
+/// 64 hexadecimal digits.
+fn hash_of(hash: [u8; 32]) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn changed(words: Option<&ChangedWords>) -> String {
+    words.map(|words| format!("{} (sha256 before {})", words.at, words.previous_sha256)).unwrap_or_default()
 }
 
 fn text(held: &HeldListing) -> String {
@@ -171,6 +187,9 @@ fn text(held: &HeldListing) -> String {
                 .unwrap_or_default(),
         ),
         ("unusual", held.flags.join(", ")),
+        ("held", held.held.clone().unwrap_or_default()),
+        ("description changed", changed(held.description_changed.as_ref())),
+        ("schemas changed", changed(held.schema_changed.as_ref())),
     ];
     let said = said.into_iter().filter(|(_, value)| !value.is_empty());
     lines.extend(said.map(|(name, value)| format!("{name}: {value}")));
