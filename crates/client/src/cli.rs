@@ -86,6 +86,8 @@ pub(crate) enum Command {
     Offer(commands::offer::Args),
     /// Call a capability, and pay for it
     Invoke(commands::invoke::Args),
+    /// Calls that were begun and are answered later
+    Job(commands::job::Args),
     /// Money set aside for calls, with a secret that spends it
     Channel(commands::channel::Args),
     /// Our account at the hub, and its keys

@@ -8,6 +8,7 @@ pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod inbox;
 pub(crate) mod invoke;
+pub(crate) mod job;
 pub(crate) mod listen;
 pub(crate) mod listing;
 pub(crate) mod r#move;
@@ -50,6 +51,7 @@ async fn carry_out(context: &Context, command: Command) -> Outcome {
         Command::Listing(args) => listing::run(context, args).await,
         Command::Offer(args) => offer::run(context, args).await,
         Command::Invoke(args) => invoke::run(context, args).await,
+        Command::Job(args) => job::run(context, args).await,
         Command::Channel(args) => channel::run(context, args).await,
         Command::Account(args) => account::run(context, args).await,
         Command::Receipt(args) => receipt::run(context, args).await,

@@ -11,6 +11,9 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::{Outcome, receipt};
+
+pub(super) mod followed;
+
 use crate::cli::values;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -28,6 +31,8 @@ Examples:
   aip invoke shop weather@v1 '{\"town\": \"Köln\"}'
   aip invoke shop weather@v1 --file input.json --account --max-price 0.05
   aip invoke atlas situation.brief@v1 '{}' --source-hub https://hub.example --account --max-price 0.05
+  aip invoke shop render@v1 '{"frames": 100}' --stream --account --max-price 2
+  aip invoke shop render@v1 '{"frames": 100}' --async --account --max-price 2
   aip channel open 1.00 && aip invoke shop weather@v1 '{}' --channel --max-price 0.05
 
 The result goes to the standard output; to the standard error, what was paid for which invocation, and whether the hub's receipt
@@ -69,6 +74,12 @@ pub(crate) struct Args {
     /// How long the call may take
     #[arg(long, value_name = "SPAN", value_parser = values::span, default_value = "345s")]
     wait: Duration,
+    /// Say what the provider says while it works: on the standard error, or with --json as a line each
+    #[arg(long, conflicts_with = "later")]
+    stream: bool,
+    /// Begin the call, say by which job its answer is found, and do not wait (see `aip job`)
+    #[arg(long = "async")]
+    later: bool,
 }
 
 /// What is paid from.
@@ -89,7 +100,8 @@ struct Pay {
 pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
     let input = input_of(&args)?;
     let client = context.client_without_keys(None)?;
-    let purse = purse_of(context, &context.purses(&client)?, args.pay)?;
+    let purses = context.purses(&client)?;
+    let purse = purse_of(context, &purses, args.pay)?;
     let product_id = product_of(&client, args.product_id).await?;
     let mut call = Call::new(product_id, args.capability_id, input).timeout(args.wait);
     if let Some(hub) = &args.source_hub {
@@ -101,16 +113,35 @@ pub(crate) async fn run(context: &Context, args: Args) -> Outcome {
     if let Some(key) = args.idempotency_key {
         call = call.idempotency_key(key);
     }
-    let invoked = client.invoke(&call, &purse).await.map_err(explained)?;
-    let check = client.check_invoked(&call, &invoked).await?;
-    let hub_check = client.check_hub_receipt(&call, &invoked).await?;
+    let invoked = if args.later {
+        let Some(invoked) = followed::started(context, (&client, &purses), &call, &purse).await? else {
+            return Ok(());
+        };
+        invoked
+    } else if args.stream {
+        followed::streamed(context, (&client, &purses), &call, &purse).await?
+    } else {
+        client.invoke(&call, &purse).await.map_err(explained)?
+    };
+    let signer = args.source_hub.as_deref().unwrap_or("the hub");
+    show(context, (&client, &call), &invoked, signer).await
+}
+
+/// Shows the answer of a call, and what its receipts are worth; `signer` is whose the first one is.
+pub(super) async fn show(
+    context: &Context,
+    (client, call): (&Client, &Call),
+    invoked: &Invoked,
+    signer: &str,
+) -> Outcome {
+    let check = client.check_invoked(call, invoked).await?;
+    let hub_check = client.check_hub_receipt(call, invoked).await?;
     context.output.show(
-        &invoked_json(&invoked, check.as_ref(), hub_check.as_ref()),
+        &invoked_json(invoked, check.as_ref(), hub_check.as_ref()),
         &format!("{:#}", invoked.result),
     )?;
     if !context.output.is_json() {
-        note(&paid(&invoked));
-        let signer = args.source_hub.as_deref().unwrap_or("the hub");
+        note(&paid(invoked));
         note(&attested(invoked.receipt.as_deref(), check.as_ref(), signer));
         if hub_check.is_some() {
             note(&attested(
@@ -291,7 +322,7 @@ fn word(number: Option<&str>) -> Option<&str> {
 }
 
 /// What to do about a refusal, where the market says it in terms of HTTP.
-fn explained(error: Error) -> Failure {
+pub(super) fn explained(error: Error) -> Failure {
     let Error::Refused(mut problem) = error else {
         return error.into();
     };

@@ -25,6 +25,9 @@ pub struct Invoked {
     /// Where another hub did the work, under which rules: `broker` (it is paid itself), `sells_for` or `reseller`.
     #[serde(default, deserialize_with = "text_or_none")]
     pub route_mode: Option<String>,
+    /// The hub that did the work, where it is another one.
+    #[serde(default)]
+    pub source_hub: Option<String>,
     /// Where another hub did the work, what the one that was asked took.
     #[serde(default)]
     pub charged_usd: Option<Amount>,
