@@ -19,6 +19,7 @@ pub mod fixtures;
 pub mod payments;
 pub mod peers;
 pub mod repeats;
+pub mod settlements;
 
 /// Stamps one `#[tokio::test]` for each function of the suites. `$open` is an expression that makes a fresh `Arc` of a store,
 /// with whatever must be kept alive beside it in a tuple.
@@ -47,6 +48,12 @@ macro_rules! stamp_market {
             the_same_is_answered_again, another_body_is_told, the_very_same_call_is_begun_once,
             an_end_comes_once, what_is_lost_is_given_up, what_is_past_its_deadline_is_given_up,
             answers_are_forgotten,
+        ]);
+        $crate::stamp_market!(@suite settlements, $open, [
+            a_payment_pays_one_call, a_payment_that_was_not_made_is_given_back,
+            a_call_that_is_being_paid_is_not_given_up, what_was_being_paid_is_taken_up,
+            a_payment_of_which_nobody_knows_stays_claimed, a_withdrawn_call_may_be_asked_again,
+            a_call_is_paid_in_one_way,
         ]);
         $crate::stamp_market!(@suite earnings, $open, [
             providers_earn_and_are_paid, providers_are_read_in_pages, the_sum_of_everything,

@@ -9,3 +9,4 @@ mod money;
 mod repeated;
 mod routed;
 mod stops;
+mod x402;
