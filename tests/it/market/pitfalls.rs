@@ -139,12 +139,15 @@ const TABLE: &[(u32, &str, Covered)] = &[
     (
         24,
         "a reference is used once",
-        By(&["pitfall_24_a_reference_is_used_once"]),
+        By(&["pitfall_24_a_reference_is_used_once", "pitfall_24_a_payment_pays_one_call"]),
     ),
     (
         25,
         "a transfer that somebody quotes is no money",
-        By(&["pitfall_25_a_transfer_that_somebody_quotes_is_no_money"]),
+        By(&[
+            "pitfall_25_a_transfer_that_somebody_quotes_is_no_money",
+            "pitfall_25_a_deposit_is_claimed_by_who_paid_it",
+        ]),
     ),
     (
         26,
@@ -225,7 +228,7 @@ const TABLE: &[(u32, &str, Covered)] = &[
     (
         42,
         "what has a price and nobody to pay is not sold",
-        Never("every listing has the agent that published it, and that one is paid"),
+        By(&["pitfall_42_a_listing_without_an_address_is_not_sold_on_a_chain"]),
     ),
     (
         43,
