@@ -21,6 +21,8 @@ pub const CHANNEL_SECRET_PREFIX: &str = "chs_";
 pub const JOB_SECRET_PREFIX: &str = "aimj_";
 /// Domain separation of the secrets of jobs.
 const JOB_TAG: &[u8] = b"aip/1 market job";
+/// Domain separation of channels that are opened with an idempotency key.
+const CHANNEL_TAG: &[u8] = b"aip/1 market channel";
 /// Random bytes in a secret.
 const BYTES: usize = 32;
 
@@ -51,6 +53,30 @@ impl Secret {
             URL_SAFE_NO_PAD.encode_string(mac.finalize().into_bytes(), &mut text);
         }
         Self(text)
+    }
+
+    /// The id and the secret of the channel that is opened with an idempotency key: from the hub's key, so that whoever asks
+    /// again is answered the same, and the secret need not be kept. The id follows from who pays and the key alone.
+    pub(crate) fn of_channel(hub_key: &SigningKey, payer: &str, key: &str, micros: u64) -> (String, Self) {
+        let seed = hub_key.seed();
+        let micros = micros.to_string();
+        let mac = |parts: &[&str]| {
+            let mut mac = Hmac::<Sha256>::new_from_slice(seed.as_slice()).ok()?;
+            mac.update(CHANNEL_TAG);
+            for part in parts {
+                mac.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+                mac.update(part.as_bytes());
+            }
+            Some(Zeroizing::new(<[u8; BYTES]>::from(mac.finalize().into_bytes())))
+        };
+        // A key of any length is one.
+        let id = mac(&["id", payer, key]).unwrap_or_default();
+        let secret = mac(&["secret", payer, key, &micros]).unwrap_or_default();
+        let id: String = id.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let mut text = Zeroizing::new(String::with_capacity(64));
+        text.push_str(CHANNEL_SECRET_PREFIX);
+        URL_SAFE_NO_PAD.encode_string(*secret, &mut text);
+        (id, Self(text))
     }
 
     /// What a caller shows; `None` where it cannot be a secret of this kind, so that it need not be looked up.

@@ -214,6 +214,12 @@ impl Market {
         (id, self.with_rng(|rng| Secret::draw(CHANNEL_SECRET_PREFIX, rng)))
     }
 
+    /// The same for whoever asks again with this key: `payer` says who pays, so that nobody meets a channel of somebody else.
+    pub fn derive_channel(&self, payer: &str, key: &str, deposit: Usd) -> (ChannelId, Secret) {
+        let (id, secret) = Secret::of_channel(&self.seams.key, payer, key, deposit.micros());
+        (ChannelId(format!("ch_{id}")), secret)
+    }
+
     /// Gives up what an earlier process of this name left under way, before the doors open. Of no use to a cluster, whose
     /// processes have names of their own: there [`Self::sweep`] does it, later. How many.
     pub async fn recover(self: &Arc<Self>) -> Result<u64, StoreError> {

@@ -100,6 +100,8 @@ pub enum Opened {
     OverBudget(Usd),
     /// There is no such account or key, or it is suspended.
     NoAccount,
+    /// There is another channel with this id: one with another secret.
+    OtherUse,
     /// [`crate::limits::OPEN_CHANNELS_MAX`] are open, or [`crate::limits::OPEN_CHANNELS_OF_ACCOUNT_MAX`] of the account; or as
     /// much demo money was made as there can be.
     TooMany,
@@ -138,7 +140,7 @@ pub enum Closed {
 #[async_trait]
 pub trait Channels {
     /// Opens a channel. Money of an account leaves its balance and counts against its budgets. Asked again with the same id
-    /// and secret, it answers with the channel as it is now.
+    /// and secret, it answers with the channel as it is now, whatever else is asked.
     async fn open_channel(&self, new: NewChannel, now: Timestamp) -> Result<Opened, StoreError>;
 
     /// One channel.

@@ -9,7 +9,7 @@ use super::fixtures::{
 use crate::limits::OPEN_CHANNELS_OF_ACCOUNT_MAX;
 use crate::money::Usd;
 use crate::store::{
-    Begun, Channel, ChannelStatus, Closed, EntryKind, Finished, Funding, Opened, ToppedUp, Unpayable,
+    Begun, Channel, ChannelStatus, Closed, EntryKind, Finished, Funding, NewChannel, Opened, ToppedUp, Unpayable,
 };
 
 async fn now<S: Store>(store: &S, name: &str) -> Channel {
@@ -143,6 +143,11 @@ pub async fn opening_again_changes_nothing<S: Store>(store: Arc<S>) {
     let there = now(&*store, "c").await;
     let again = store.open_channel(new.clone(), at(7)).await.unwrap();
     assert_eq!(again, Opened::Done(there));
+    let other = NewChannel {
+        secret_hash: [7; 32],
+        ..new.clone()
+    };
+    assert_eq!(store.open_channel(other, at(2)).await.unwrap(), Opened::OtherUse);
     store.close_channel(&channel_id("c"), at(8)).await.unwrap();
     let closed = now(&*store, "c").await;
     assert_eq!(

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{CHANNEL_SECRET, header};
+use super::{CHANNEL_SECRET, IDEMPOTENCY_KEY, header};
 use crate::error::MarketError;
 use crate::market::MarketRoom;
 use crate::routes::Endpoint;
@@ -113,6 +113,26 @@ async fn opened_by(
         Err(Refused::Refused(_)) => Err(unknown()),
         Err(failed) => Err(failed.into()),
     }
+}
+
+/// The length of an idempotency key.
+const KEY_BYTES: std::ops::RangeInclusive<usize> = 8..=128;
+
+/// The key with which the same again is the same.
+///
+/// # Errors
+/// 400 `idempotency_key_invalid`.
+fn idempotency_key(req: &HttpRequest) -> Result<Option<String>, MarketError> {
+    let Some(key) = header(req, &IDEMPOTENCY_KEY)? else {
+        return Ok(None);
+    };
+    if !KEY_BYTES.contains(&key.len()) {
+        let detail = "Idempotency-Key is 8 to 128 printable ASCII characters.";
+        return Err(MarketRefusal::new(MarketCode::IdempotencyKeyInvalid, detail)
+            .with("header", IDEMPOTENCY_KEY.as_str())
+            .into());
+    }
+    Ok(Some(key))
 }
 
 fn unknown() -> MarketError {

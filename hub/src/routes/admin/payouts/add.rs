@@ -88,7 +88,7 @@ impl PayoutAnswer {
               (status = 400, description = "No amount, or more than is owed"),
               (status = 409, description = "The reference was used for something else"),
               (status = 401, description = "The operator's token is missing or wrong"),
-              (status = 404, description = "This hub has no market"))
+              (status = 404, description = "This hub has no market, or nobody of that name ever sold anything"))
 )]
 pub async fn add_payout(
     app: web::Data<App>,
@@ -112,6 +112,15 @@ pub async fn add_payout(
         }
         PaidOut::Again(earned) => Ok(web::Json(PayoutAnswer::new(earned, true))),
         PaidOut::OtherUse => Err(other_use()),
+        PaidOut::Exceeds(_) if never_earned(&app, &agent).await? => {
+            let detail = format!(
+                "{agent} never sold anything here, and is no agent of this hub: is the name right? `aip-hub payouts list` \
+                 shows whom this hub owes."
+            );
+            Err(Refusal::new(ErrorCode::RecipientUnknown, detail)
+                .with("agent", agent.as_str())
+                .into())
+        }
         PaidOut::Exceeds(owed) => {
             let detail = format!(
                 "{amount} USD are more than {agent} is owed: {owed} USD. `aip-hub payouts list` shows whom this hub owes."
@@ -122,4 +131,10 @@ pub async fn add_payout(
                 .into())
         }
     }
+}
+
+/// Whether nothing is known of whom the operator names.
+async fn never_earned(app: &App, agent: &Did) -> Result<bool, ApiError> {
+    let earned = room(app)?.store().earned(agent).await?;
+    Ok(earned.calls == 0 && app.registry.resolve(agent).await?.is_none())
 }

@@ -7,7 +7,7 @@ use aip_market::money::Usd;
 use aip_market::refusal::{MarketCode, MarketRefusal};
 use aip_market::store::{Funding, NewChannel, Opened};
 
-use super::{ChannelAnswer, ChannelLine, Left, unpayable, with};
+use super::{ChannelAnswer, ChannelLine, Left, idempotency_key, unpayable, with};
 use crate::app::App;
 use crate::error::MarketError;
 use crate::market::MarketRoom;
@@ -29,8 +29,12 @@ const MICROS: u64 = 1_000_000;
     summary = "Open a payment channel",
     description = "With `X-API-Key` the money comes from that account, and what is left goes back there. Without, on a hub \
                    for trying out only, it comes from nowhere. There are no chains here: `tx_hash`, `wallet` and the like \
-                   are ignored, and give nobody any money.",
-    params(("X-API-Key" = Option<String>, Header, description = "The key of the account that pays")),
+                   are ignored, and give nobody any money. With `Idempotency-Key` it is opened once: the same again \
+                   answers with the same channel and the same secret.",
+    params(
+        ("X-API-Key" = Option<String>, Header, description = "The key of the account that pays"),
+        ("Idempotency-Key" = Option<String>, Header, description = "8 to 128 printable ASCII characters"),
+    ),
     request_body(content = Object, content_type = "application/json",
                  description = "`deposit_usd`: more than 0, at most 10,000"),
     responses(
@@ -38,6 +42,7 @@ const MICROS: u64 = 1_000_000;
         (status = 400, description = "No amount, nothing to pay it from, or a visitor's request without a key"),
         (status = 401, description = "The key is none"),
         (status = 402, description = "The account has less"),
+        (status = 409, description = "The idempotency key was used for another deposit"),
         (status = 429, description = "Too many requests from one address, or too many channels are open"),
         (status = 503, description = "Not now"),
     )
@@ -52,8 +57,12 @@ pub async fn open(
     app.require_room("channels")?;
     let body = read(&app, &req, payload).await?;
     let deposit = amount(&body, "deposit_usd", MarketCode::DepositInvalid)?;
+    let key = idempotency_key(&req)?;
     let funding = funding(&app, room, &req, deposit).await?;
-    let (id, secret) = room.engine.draw_channel();
+    let (id, secret) = match key {
+        Some(key) => room.engine.derive_channel(&payer(&app, &req, &funding), &key, deposit),
+        None => room.engine.draw_channel(),
+    };
     let now = app.clock.now();
     let lifetime = Duration::from_secs(u64::from(app.settings.market.channel_lifetime_hours) * 3_600);
     let new = NewChannel {
@@ -72,6 +81,10 @@ pub async fn open(
             return Err(unpayable(room, deposit, Left::Budget(left)));
         }
         Opened::NoAccount => return Err(gone()),
+        Opened::OtherUse => {
+            let detail = "This Idempotency-Key was used for another deposit.";
+            return Err(MarketError::refused(MarketCode::IdempotencyConflict, detail));
+        }
         Opened::TooMany => {
             let detail =
                 "As many channels are open as there may be. Use the account itself, or try again later.";
@@ -86,6 +99,14 @@ pub async fn open(
         protocol_version: PROTOCOL,
     };
     Ok(HttpResponse::Ok().json(with(&answer, "channel_secret", secret.expose().into())))
+}
+
+/// Within whose reach a key of the caller's means the same: of a key of an account, or of a network address.
+fn payer(app: &App, req: &HttpRequest, funding: &Funding) -> String {
+    match funding {
+        Funding::Account { account, key } => format!("account {} {}", account.0, key.0),
+        Funding::Demo => format!("network {}", hex::encode(app.throttle.origin(req))),
+    }
 }
 
 /// Where the money comes from.

@@ -1,19 +1,16 @@
 //! `POST /ai-market/v2/channel/topup`: puts more into a channel, from where its first money came from.
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use aip_market::refusal::{MarketCode, MarketRefusal};
+use aip_market::refusal::MarketCode;
 use aip_market::store::{Channel, Funding, ToppedUp};
 use sha2::{Digest as _, Sha256};
 
-use super::{ChannelAnswer, ChannelLine, Left, opened_by, unpayable};
+use super::{ChannelAnswer, ChannelLine, Left, idempotency_key, opened_by, unpayable};
 use crate::app::App;
 use crate::error::MarketError;
 use crate::market::MarketRoom;
-use crate::routes::market::{API_KEY, IDEMPOTENCY_KEY, PROTOCOL, account, amount, header, read, room, text};
+use crate::routes::market::{API_KEY, PROTOCOL, account, amount, header, read, room, text};
 use crate::throttle::Cost;
-
-/// The length of an idempotency key.
-const KEY_BYTES: std::ops::RangeInclusive<usize> = 8..=128;
 
 /// Puts more into a channel.
 #[utoipa::path(
@@ -81,15 +78,9 @@ pub async fn top_up(
 
 /// What makes a repetition the same: the caller's key, within the channel.
 fn reference(room: &MarketRoom, req: &HttpRequest, channel: &str) -> Result<String, MarketError> {
-    let Some(key) = header(req, &IDEMPOTENCY_KEY)? else {
+    let Some(key) = idempotency_key(req)? else {
         return Ok(format!("topup:{}", room.draw_reference()));
     };
-    if !KEY_BYTES.contains(&key.len()) {
-        let detail = "Idempotency-Key is 8 to 128 printable ASCII characters.";
-        return Err(MarketRefusal::new(MarketCode::IdempotencyKeyInvalid, detail)
-            .with("header", IDEMPOTENCY_KEY.as_str())
-            .into());
-    }
     let digest = Sha256::digest(format!("{channel}\n{key}"));
     Ok(format!("topup:{}", hex::encode(digest)))
 }

@@ -494,3 +494,55 @@ async fn the_operator_keeps_the_accounts_and_pays_providers() {
         (&json!(true), &json!("0.1"), &json!("1"))
     );
 }
+
+#[actix_web::test]
+async fn a_channel_is_opened_once_with_an_idempotency_key() {
+    let shop = Shop::open(|settings| settings.market.demo_credit = true).await;
+    let (_, key) = shop.account("5").await;
+    let (_, other) = shop.account("5").await;
+    let deposit = json!({ "deposit_usd": 2 });
+    let once = [("x-api-key", key.as_str()), ("idempotency-key", "open-0001")];
+    let first = shop.posts(OPEN, &once, &deposit).await.json();
+    let again = shop.posts(OPEN, &once, &deposit).await.json();
+    let part = |of: &Value, name: &str| of["channel"][name].clone();
+    for name in ["channel_id", "channel_secret", "balance_usd"] {
+        assert_eq!(part(&first, name), part(&again, name), "{name}");
+    }
+    assert!((shop.balance(&key).await - 3.0).abs() < f64::EPSILON, "it is taken once");
+    refused(&shop.posts(OPEN, &once, &json!({ "deposit_usd": 1 })).await, 409, "idempotency_conflict");
+    // The same key of another account, of nobody, and another key of this one are channels of their own.
+    let mut ids = vec![part(&first, "channel_id")];
+    for headers in [
+        vec![("x-api-key", other.as_str()), ("idempotency-key", "open-0001")],
+        vec![("idempotency-key", "open-0001")],
+        vec![("x-api-key", key.as_str()), ("idempotency-key", "open-0002")],
+        vec![("x-api-key", key.as_str())],
+    ] {
+        let opened = shop.posts(OPEN, &headers, &json!({ "deposit_usd": 1 })).await;
+        assert_eq!(opened.status, 200, "{opened:?}");
+        ids.push(part(&opened.json(), "channel_id"));
+    }
+    ids.sort_by_key(Value::to_string);
+    ids.dedup();
+    assert_eq!(ids.len(), 5, "{ids:?}");
+    let short = [("x-api-key", key.as_str()), ("idempotency-key", "short")];
+    refused(&shop.posts(OPEN, &short, &deposit).await, 400, "idempotency_key_invalid");
+    // The secret that is told again opens the channel.
+    let (id, secret) = (part(&again, "channel_id"), part(&again, "channel_secret"));
+    let path = format!("/ai-market/v2/channel/{}", text(&id));
+    let shown = shop.reads(&path, &[("x-payment-channel-secret", text(&secret))]).await;
+    assert_eq!(shown.json()["channel"]["balance_usd"], 2.0);
+    shop.balanced().await;
+}
+
+#[actix_web::test]
+async fn a_payout_to_nobody_is_told_so() {
+    let shop = Shop::open(|_| ()).await;
+    let pays = |agent: &str| json!({ "agent": agent, "amount": "1", "reference": format!("bank {agent}") });
+    let answer = shop.operates(Method::POST, "/admin/payouts", &pays("shpo#hub.example")).await;
+    assert_eq!(answer.code(), "recipient_unknown");
+    // One that is there and is owed nothing is told that.
+    shop.hub.registered("alice").await;
+    let answer = shop.operates(Method::POST, "/admin/payouts", &pays("alice#hub.example")).await;
+    assert_eq!((answer.code().as_str(), &answer.json()["owed"]), ("member_invalid", &json!("0")));
+}
