@@ -47,7 +47,7 @@ pub use message::{
 };
 pub use offers::{AnsweredOffer, AskedOffer, KIND_OFFER, KIND_OFFERED, OfferAnswer, Party};
 pub use receipts::{Receipt, ReceiptState};
-pub use serve::{KIND_INVOKE, KIND_INVOKED, Served, ServedCall};
+pub use serve::{CallProgress, KIND_CANCEL, KIND_INVOKE, KIND_INVOKED, KIND_PROGRESS, Served, ServedCall};
 pub use wire::{HistorySummary, HubInfo, MessageStatus, ResolveAnswer, Sent, SentStatus};
 
 /// The protocol crate, for the types that appear in signatures here.

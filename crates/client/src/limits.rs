@@ -199,6 +199,12 @@ pub const CHANNELS_KEPT_MAX: usize = 64;
 pub const RECEIPT_JSON_BYTES_MAX: usize = 128 * 1024;
 /// Calls that a provider works on at once.
 pub const CALLS_AT_ONCE: usize = 8;
+/// Calls that it has taken and does not work on yet.
+pub const CALLS_WAITING_MAX: usize = 1_024;
+/// Words about a call that wait to be sent; a handler that says more waits.
+pub const WORDS_WAITING_MAX: usize = 16;
+/// How long the last words about a call may keep its answer waiting.
+pub const LAST_WORDS_WAIT: Duration = Duration::from_secs(2);
 /// How long a call may take that does not say until when somebody waits for it.
 pub const CALL_TIMEOUT: Duration = Duration::from_mins(1);
 /// Bytes of the id of an item whose details are asked for.
