@@ -8,6 +8,7 @@ mod answers;
 mod call;
 mod job;
 mod kept;
+mod payment;
 mod secret;
 
 pub use amount::{Amount, NoAmount};
@@ -18,4 +19,5 @@ pub(crate) use answers::{ChannelAnswer, KeyAnswer, LedgerAnswer, ReceiptAnswer, 
 pub use call::{Call, Purse};
 pub use job::{CallEvent, JobKey, JobState, JobWord, Started};
 pub use kept::Purses;
+pub use payment::SignedPayment;
 pub use secret::{ApiKey, ChannelKey};

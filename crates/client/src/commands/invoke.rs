@@ -4,7 +4,7 @@ use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use aip_client::market::{Amount, Call, Invoked, Purse, Purses};
+use aip_client::market::{Amount, Call, Invoked, Purse, Purses, SignedPayment};
 use aip_client::protocol::market::{Check, Verdict};
 use aip_client::{Client, Error, Problem};
 use serde_json::value::RawValue;
@@ -92,6 +92,9 @@ struct Pay {
     /// Pay from a channel whose secret is kept (see `aip channel`), named as --channel=ID; without an ID, from the only one
     #[arg(long, value_name = "ID", num_args = 0..=1, require_equals = true, default_missing_value = "", requires = "max_price")]
     channel: Option<String>,
+    /// Pay on a chain with what a wallet signed: a file with the header PAYMENT-SIGNATURE of x402, or - for the standard input
+    #[arg(long, value_name = "FILE", requires = "max_price")]
+    payment: Option<PathBuf>,
     /// Use one of the free calls that the hub gives a visitor of this name
     #[arg(long, value_name = "VISITOR")]
     trial: Option<String>,
@@ -183,6 +186,11 @@ fn purse_of(context: &Context, purses: &Purses, pay: Pay) -> Result<Purse, Failu
             ))
         };
         return Ok(Purse::Account(key.ok_or_else(none)?));
+    }
+    if let Some(path) = &pay.payment {
+        let text = read(path)?;
+        let payment = SignedPayment::new(&String::from_utf8_lossy(&text))?;
+        return Ok(Purse::Payment(payment));
     }
     Ok(match (pay.channel, pay.trial) {
         (Some(id), _) => Purse::Channel(super::channel::kept(
@@ -349,7 +357,8 @@ fn in_flags(problem: &Problem) -> Option<String> {
     match problem.code.as_str() {
         "payment_required" if free_tier(problem).is_none() => Some(match dollars("needed") {
             Some(price) => {
-                format!("it costs {price} USD: pay with --account or --channel and --max-price {price}")
+                let chain = on_a_chain(problem).unwrap_or_default();
+                format!("it costs {price} USD: pay with --account or --channel and --max-price {price}{chain}")
             }
             None => "it costs something: pay with --account or --channel and --max-price".to_owned(),
         }),
@@ -363,6 +372,17 @@ fn in_flags(problem: &Problem) -> Option<String> {
         }),
         _ => None,
     }
+}
+
+/// What would pay it on a chain, where it can be paid so.
+fn on_a_chain(problem: &Problem) -> Option<String> {
+    let asked = problem.members.get("accepts")?.get(0)?;
+    let text = |name: &str| word(asked.get(name).and_then(Value::as_str));
+    let (amount, asset, network) = (text("amount")?, text("asset")?, text("network")?);
+    let pay_to = text("payTo")?;
+    Some(format!(
+        ", or {amount} units of {asset} on {network} to {pay_to}, signed by a wallet, with --payment"
+    ))
 }
 
 fn hint(problem: &Problem) -> Option<String> {

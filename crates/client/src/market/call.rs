@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::amount::Amount;
+use super::payment::SignedPayment;
 use super::secret::{ApiKey, ChannelKey};
 use crate::limits::INVOKE_TIMEOUT;
 
@@ -108,6 +109,8 @@ pub enum Purse {
     Account(ApiKey),
     /// A channel.
     Channel(ChannelKey),
+    /// A payment on a chain, past the hub.
+    Payment(SignedPayment),
     /// One of the free calls that the hub gives a visitor of this name (8 to 64 of `[A-Za-z0-9_-]`).
     Trial(String),
 }
@@ -122,6 +125,7 @@ impl Purse {
                 ("X-Payment-Channel", channel.id().to_owned()),
                 ("X-Payment-Channel-Secret", channel.reveal().to_owned()),
             ],
+            Self::Payment(payment) => vec![("PAYMENT-SIGNATURE", payment.header().to_owned())],
             Self::Trial(visitor) => vec![("X-AIMarket-Sandbox-Visitor", visitor.clone())],
         }
     }
