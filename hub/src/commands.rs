@@ -11,6 +11,7 @@ mod epoch;
 mod health;
 mod init;
 mod keygen;
+mod market;
 mod migrate;
 mod migrate_store;
 mod openapi;
@@ -78,6 +79,8 @@ enum Command {
     Accounts(accounts::Args),
     /// What providers earned at the running hub's market, and what they were paid
     Payouts(payouts::Args),
+    /// Decides about other hubs that sell at the running hub's market
+    Market(market::Args),
     /// What agents offer at the running hub, and what of it waits for the operator
     Catalog(catalog::Args),
     /// Keys for programs that hand in listings at the running hub
@@ -108,6 +111,7 @@ pub fn main(models: Models) -> ExitCode {
         Command::Peers(args) => peers::run(&args),
         Command::Accounts(args) => accounts::run(&args),
         Command::Payouts(args) => payouts::run(&args),
+        Command::Market(args) => market::run(&args),
         Command::Catalog(args) => catalog::run(&args),
         Command::Providers(args) => providers::run(&args),
         Command::Openapi => openapi::run(),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use aip_federation::egress::Exchange;
+use aip_federation::egress::{EgressError, Exchange, Policy};
 use aip_market::money::Usd;
 use aip_market::offer::{Offer, Source};
 use aip_market::peers::{Found, MarketPeer, PeerBook as _, PeerStatus, RouteMode};
@@ -84,6 +84,8 @@ pub struct Routed<'a> {
     pub name: Option<&'a str>,
     /// `local`, or `live`: what is not is not shown.
     pub status: &'static str,
+    /// Whether an account or a channel of this hub pays it.
+    pub is_sold_here: bool,
 }
 
 /// Other hubs that sell here.
@@ -103,6 +105,7 @@ pub struct PeerRoom {
     pub book: Arc<Book>,
     /// What this hub pays others with.
     pub keys: Arc<KeysFile>,
+    egress: Policy,
     seeds: Vec<String>,
     crawler: Crawler,
     announcer: Option<Announcer>,
@@ -137,6 +140,11 @@ impl PeerRoom {
             own_url: own.url.clone(),
             book: parts.book.clone(),
             keys: parts.keys,
+            egress: Policy {
+                allow_http: settings.egress.allow_http,
+                allowed_private_ranges: settings.egress.allowed_private_ranges.clone(),
+                ..Policy::default()
+            },
             seeds: peers.seeds.iter().filter_map(|seed| aip_market::peers::peer_url(seed)).collect(),
             announcer,
             crawler: Crawler {
@@ -162,6 +170,7 @@ impl PeerRoom {
                 hub: "local",
                 name: None,
                 status: "local",
+                is_sold_here: true,
             };
         };
         let mode = self.book.peer(&source.hub).map(|peer| peer.mode).unwrap_or_default();
@@ -177,7 +186,13 @@ impl PeerRoom {
             hub: &source.hub,
             name: Some(&source.name),
             status: "live",
+            is_sold_here: mode != RouteMode::Broker || offer.price == Usd::ZERO,
         }
+    }
+
+    /// Whether an offer may be called: it is of this hub, or of one that the operator has let in.
+    pub fn is_open(&self, offer: &Offer) -> bool {
+        offer.source.hub().is_none_or(|hub| self.book.peer(hub).is_some_and(|peer| peer.is_routable()))
     }
 
     fn store(&self) -> &dyn MarketStore {
@@ -209,6 +224,14 @@ impl PeerRoom {
         if let Err(error) = self.keys.reload() {
             tracing::warn!(%error, "The keys at other hubs cannot be read again; those from before stay");
         }
+    }
+
+    /// Whether a hub at this address could be asked at all. What its name resolves to is checked when it is asked.
+    ///
+    /// # Errors
+    /// The guard of the way out refuses it.
+    pub fn check(&self, url: &str) -> Result<(), EgressError> {
+        self.egress.check_url(url).map(drop)
     }
 
     /// A change that the operator decides, with a line in the log. What a peer sold goes with it where that ends.

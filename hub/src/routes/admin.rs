@@ -22,6 +22,7 @@ pub mod create_invite;
 pub mod create_provider;
 pub mod invites;
 pub mod market;
+pub mod market_peers;
 pub mod pause;
 pub mod payouts;
 pub mod peers;
@@ -91,6 +92,20 @@ pub const ACCOUNT_LEDGER_PATH: &str = "/admin/accounts/{id}/ledger";
 pub const PAYOUTS_PATH: &str = "/admin/payouts";
 /// Shows the books.
 pub const BOOKS_PATH: &str = "/admin/market";
+/// Lists hubs that sell, and lets one sell.
+pub const MARKET_PEERS_PATH: &str = "/admin/market/peers";
+/// Lists what was decided about them.
+pub const MARKET_PEER_LOG_PATH: &str = "/admin/market/peers/log";
+/// Shows or forgets one.
+pub const MARKET_PEER_PATH: &str = "/admin/market/peer";
+/// Blocks one.
+pub const MARKET_PEER_BLOCK_PATH: &str = "/admin/market/peer/block";
+/// Pins another key for one.
+pub const MARKET_PEER_REPIN_PATH: &str = "/admin/market/peer/repin";
+/// Says under which rules one is called.
+pub const MARKET_PEER_MODE_PATH: &str = "/admin/market/peer/mode";
+/// Asks one at once.
+pub const MARKET_PEER_CRAWL_PATH: &str = "/admin/market/peer/crawl";
 /// Holds everything still, or goes on.
 pub const PAUSE_PATH: &str = "/admin/pause";
 
@@ -133,6 +148,17 @@ pub fn endpoints() -> Vec<Endpoint> {
             .get(payouts::list::payouts)
             .post(payouts::add::add_payout),
         Endpoint::at(BOOKS_PATH).get(market::books),
+        Endpoint::at(MARKET_PEERS_PATH)
+            .get(market_peers::list::list)
+            .post(market_peers::approve::approve),
+        Endpoint::at(MARKET_PEER_LOG_PATH).get(market_peers::log::log),
+        Endpoint::at(MARKET_PEER_PATH)
+            .get(market_peers::show::show)
+            .delete(market_peers::remove::remove),
+        Endpoint::at(MARKET_PEER_BLOCK_PATH).post(market_peers::block::block),
+        Endpoint::at(MARKET_PEER_REPIN_PATH).post(market_peers::repin::repin),
+        Endpoint::at(MARKET_PEER_MODE_PATH).put(market_peers::mode::set),
+        Endpoint::at(MARKET_PEER_CRAWL_PATH).post(market_peers::crawl::crawl),
         Endpoint::at(CATALOG_PATH).get(catalog::catalog),
         Endpoint::at(SUSPECTS_PATH).get(quarantine::suspects),
         Endpoint::at(SUSPECT_PATH).put(quarantine::judge),

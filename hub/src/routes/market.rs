@@ -22,6 +22,7 @@ pub mod account;
 pub mod channel;
 pub mod document;
 pub mod earnings;
+pub mod federation;
 pub mod invoke;
 pub mod job;
 pub mod manifest;
@@ -59,6 +60,7 @@ pub fn endpoints() -> Vec<Endpoint> {
     endpoints.extend(account::endpoints());
     endpoints.extend(job::endpoints());
     endpoints.extend(receipts::endpoints());
+    endpoints.extend(federation::endpoints());
     endpoints.extend(verification::endpoints());
     endpoints
 }

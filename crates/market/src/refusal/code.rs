@@ -95,6 +95,12 @@ codes! {
     KeyLimited = 403 "key_limited",
     /// `source_hub` is a hub that the operator has not let in, or shut out.
     HubNotActive = 403 "hub_not_active",
+    /// `hub_url` is not the address of another hub that could be asked.
+    HubUrlInvalid = 400 "hub_url_invalid",
+    /// This hub lets nobody name others.
+    AnnouncementsClosed = 403 "announcements_closed",
+    /// As many hubs wait for the operator as there may be.
+    TooManyHubs = 429 "too_many_hubs",
     /// Another hub sells it: `source_hub` says which.
     SourceHubRequired = 400 "source_hub_required",
     /// There is no such capability.

@@ -7,7 +7,8 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use aip_catalog::limits::{PAGE_RESULTS_MAX, QUERY_BYTES_MAX};
 use aip_catalog::{FoundItem, Price, Query as CatalogQuery};
 use aip_market::money::Usd;
-use aip_market::offer::{Notes, Offer};
+use aip_market::offer::{Notes, Offer, Source};
+use aip_market::peers::peer_url;
 use aip_market::refusal::MarketRefusal;
 use aip_market::schema::Schema;
 use aip_protocol::fusion::Ranks;
@@ -24,7 +25,8 @@ use crate::app::App;
 use crate::error::{ApiError, MarketError};
 use crate::extract::Query;
 use crate::limits::{MARKET_OFFSET_MAX, MARKET_PAGES_MAX, SEARCH_LIMIT_DEFAULT, SEARCH_WORD_BYTES_MAX};
-use crate::market::shelf::Shelf;
+use crate::market::MarketRoom;
+use crate::market::peers::Routed;
 use crate::routes::search::answer::{ResultAgent, agent_of, millis, search as ask};
 use crate::throttle::Cost;
 
@@ -63,7 +65,7 @@ pub struct MarketAnswer {
     #[schema(value_type = Object)]
     pub search: Value,
     /// How many hubs hold what was searched.
-    pub total_hubs_searched: u32,
+    pub total_hubs_searched: usize,
     /// `v2`.
     pub protocol_version: &'static str,
 }
@@ -79,9 +81,9 @@ pub struct MarketMatch {
     pub listing_id: String,
     /// The version of the listing.
     pub version: u64,
-    /// `local`: what a call names, and where a receipt's key is looked for.
-    pub source_hub: &'static str,
-    /// This hub's domain.
+    /// `local`, or the address of the hub that sells it: what a call names, and where a receipt's key is looked for.
+    pub source_hub: String,
+    /// This hub's domain, or what the other one calls itself.
     pub source_hub_name: String,
     /// Its name.
     pub name: String,
@@ -100,10 +102,10 @@ pub struct MarketMatch {
     pub score_breakdown: Value,
     /// The price of a call.
     pub price_per_call_usd: f64,
-    /// The same: this hub adds no fee.
+    /// The same with what this hub adds; of its own it adds nothing.
     pub routed_price_usd: f64,
     /// Hundredths of a percent that this hub adds.
-    pub routing_fee_bps: u32,
+    pub routing_fee_bps: u16,
     /// The price exactly as its agent wrote it.
     pub price_text: Option<String>,
     /// Its currency.
@@ -121,13 +123,13 @@ pub struct MarketMatch {
     pub publisher_id: String,
     /// The agent's handle, percent-encoded.
     pub seller_id: String,
-    /// `agent`.
+    /// `agent`, or `hub` where another one sells it.
     pub seller_kind: &'static str,
     /// Always false: this hub lists nothing for show.
     pub demo: bool,
     /// Always true: what cannot be had now is not found.
     pub offerable: bool,
-    /// `local`
+    /// `local`, or `live` where another hub sells it.
     pub route_status: &'static str,
     /// What a call must bring.
     pub input_required: Vec<String>,
@@ -175,16 +177,16 @@ pub struct MarketMatch {
 )]
 pub async fn search(app: web::Data<App>, req: HttpRequest) -> Result<HttpResponse, MarketError> {
     app.throttle.admit(Cost::Request, &req)?;
-    let shelf = &room(&app)?.shelf;
+    let room = room(&app)?;
     let began = Instant::now();
     let wanted = wanted(&app, &req)?;
     let (offset, limit) = (wanted.offset, wanted.limit);
     let (query, category) = (wanted.query.text.clone(), wanted.query.filter.category.clone());
-    let part = gather(&app, shelf, wanted).await?;
+    let part = gather(&app, room, wanted).await?;
     let mut matches = Vec::with_capacity(part.items.len());
     for (item, offer) in part.items {
         if let Some(agent) = agent_of(&app, &offer.agent).await? {
-            matches.push(found(&app, item, &offer, agent));
+            matches.push(found(&app, item, room.peers.routed(&offer), &offer, agent));
         }
     }
     Ok(HttpResponse::Ok().json(MarketAnswer {
@@ -202,7 +204,7 @@ pub async fn search(app: web::Data<App>, req: HttpRequest) -> Result<HttpRespons
             "latency_ms": millis(began.elapsed()),
             "query_stays_local": app.settings.search.embedder_url.is_empty(),
         }),
-        total_hubs_searched: 1,
+        total_hubs_searched: room.peers.book.active().len() + 1,
         protocol_version: PROTOCOL,
     }))
 }
@@ -213,8 +215,26 @@ struct Wanted {
     budget: Option<Usd>,
     offset: u64,
     limit: u64,
-    /// Whether what is asked for can be at this hub at all.
-    here: bool,
+    place: Place,
+}
+
+/// The hub that sells what is asked for.
+enum Place {
+    Any,
+    /// This one.
+    Here,
+    /// Another one, at this address.
+    At(String),
+}
+
+impl Place {
+    fn holds(&self, offer: &Offer) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Here => offer.source == Source::Local,
+            Self::At(url) => offer.source.hub() == Some(url),
+        }
+    }
 }
 
 /// A part of what was found, by its place.
@@ -228,19 +248,21 @@ struct Part {
 
 /// Follows the pages of the catalog to the part that was asked for. The catalog also holds what is not sold, so that their
 /// number has a bound of its own.
-async fn gather(app: &App, shelf: &Shelf, wanted: Wanted) -> Result<Part, ApiError> {
+async fn gather(app: &App, room: &MarketRoom, wanted: Wanted) -> Result<Part, ApiError> {
     let mut part = Part::default();
-    if !wanted.here {
-        return Ok(part);
-    }
     let (mut query, (offset, end)) = (wanted.query, (wanted.offset, wanted.offset + wanted.limit));
-    let fits = |offer: &Arc<Offer>| wanted.budget.is_none_or(|budget| offer.price <= budget);
+    let fits = |offer: &Arc<Offer>| {
+        let routed = room.peers.routed(offer).price;
+        wanted.place.holds(offer)
+            && room.peers.is_open(offer)
+            && wanted.budget.is_none_or(|budget| routed <= budget)
+    };
     query.limit = PAGE_RESULTS_MAX;
     for _page in 0..MARKET_PAGES_MAX {
         let found = ask(app, &query).await?;
         part.degraded |= !found.degraded.is_empty();
         for item in found.items {
-            let Some(offer) = shelf.sold_as(item.entry.number).filter(fits) else {
+            let Some(offer) = room.shelf.sold_as(item.entry.number).filter(fits) else {
                 continue;
             };
             if (offset..end).contains(&part.total) {
@@ -295,7 +317,7 @@ fn wanted(app: &App, req: &HttpRequest) -> Result<Wanted, MarketError> {
         let trust = trust.filter(|trust| (0.0..=1.0).contains(trust));
         query.filter.trust_min = Some(trust.ok_or_else(|| invalid("min_trust", "is a number from 0 to 1"))?);
     }
-    let here = text("hub")?.is_none_or(|hub| is_here(app, &hub));
+    let place = text("hub")?.map_or(Place::Any, |hub| place(app, &hub));
     query.filter.category = text("category")?.filter(|category| !category.is_empty());
     let fits = |word: &String| word.len() <= SEARCH_WORD_BYTES_MAX;
     if !query.filter.category.as_ref().is_none_or(fits) {
@@ -312,7 +334,7 @@ fn wanted(app: &App, req: &HttpRequest) -> Result<Wanted, MarketError> {
         budget,
         offset: number("offset", MARKET_OFFSET_MAX, 0)?,
         limit,
-        here,
+        place,
     })
 }
 
@@ -322,14 +344,19 @@ fn dollars(text: &str) -> Result<Usd, MarketError> {
     number.ok_or_else(|| invalid("budget", "is a number of US dollars from 0 up"))
 }
 
-/// Whether a hub that is named is this one. What other hubs sell is not found here.
-fn is_here(app: &App, hub: &str) -> bool {
-    matches!(hub, "" | "any" | "local")
-        || hub == app.domain.as_str()
-        || hub.trim_end_matches('/') == app.public_url
+/// The hub that is named.
+fn place(app: &App, hub: &str) -> Place {
+    if matches!(hub, "" | "any") {
+        return Place::Any;
+    }
+    let url = peer_url(hub).unwrap_or_else(|| hub.to_owned());
+    if hub == "local" || hub == app.domain.as_str() || url == app.public_url {
+        return Place::Here;
+    }
+    Place::At(url)
 }
 
-fn found(app: &App, item: FoundItem, offer: &Offer, agent: ResultAgent) -> MarketMatch {
+fn found(app: &App, item: FoundItem, routed: Routed<'_>, offer: &Offer, agent: ResultAgent) -> MarketMatch {
     let price = offer.price.to_f64();
     let tier = offer.free_tier.as_ref();
     MarketMatch {
@@ -337,8 +364,8 @@ fn found(app: &App, item: FoundItem, offer: &Offer, agent: ResultAgent) -> Marke
         capability_id: offer.capability_id.clone(),
         listing_id: offer.id.clone(),
         version: offer.version,
-        source_hub: "local",
-        source_hub_name: app.domain.to_string(),
+        source_hub: routed.hub.to_owned(),
+        source_hub_name: routed.name.unwrap_or(app.domain.as_str()).to_owned(),
         display_name: offer.name.clone(),
         name: offer.name.clone(),
         description: offer.description.clone(),
@@ -347,8 +374,8 @@ fn found(app: &App, item: FoundItem, offer: &Offer, agent: ResultAgent) -> Marke
         match_type: match_type(item.ranks),
         score_breakdown: breakdown(item.ranks, app.settings.search.fusion_k),
         price_per_call_usd: price,
-        routed_price_usd: price,
-        routing_fee_bps: 0,
+        routed_price_usd: routed.price.to_f64(),
+        routing_fee_bps: routed.fee_bps,
         price_text: item.entry.price_text,
         currency: item.entry.currency,
         access_mode: if offer.price == Usd::ZERO {
@@ -356,15 +383,15 @@ fn found(app: &App, item: FoundItem, offer: &Offer, agent: ResultAgent) -> Marke
         } else {
             "paid"
         },
-        credits_eligible: true,
+        credits_eligible: routed.is_sold_here,
         free_tier_max: tier.map(|tier| BTreeMap::from([(tier.field.clone(), tier.max)])),
         trust_score: item.trust_score,
         publisher_id: agent.did,
         seller_id: agent.handle,
-        seller_kind: "agent",
+        seller_kind: if routed.name.is_some() { "hub" } else { "agent" },
         demo: false,
         offerable: true,
-        route_status: "local",
+        route_status: routed.status,
         input_required: required(offer),
         description_sha256: offer.notes.description_sha256.clone(),
         schema_sha256: offer.notes.schema_sha256.clone(),
