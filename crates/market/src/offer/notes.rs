@@ -10,7 +10,7 @@ use crate::limits::CHANGE_TOLD;
 pub struct Notes {
     /// SHA-256 of its description, in hexadecimal.
     pub description_sha256: String,
-    /// SHA-256 of both its schemas, in hexadecimal (`docs/protocol/market.md` §2).
+    /// SHA-256 of both its schemas, in hexadecimal (`docs/protocol/market.md` §17).
     pub schema_sha256: String,
     /// What is odd about its words, such as `injection_suspected`.
     pub flags: Vec<String>,

@@ -1,6 +1,6 @@
 //! Words that are written for a model that reads them, and not for whoever buys: orders to forget its own, to hide something
 //! from its user, to prefer this tool, and the marks that models take for the borders of what they are told. In English,
-//! Russian, French, German, Spanish and Chinese; the list is in `docs/protocol/market.md` (§2).
+//! Russian, French, German, Spanish and Chinese; the list is in `docs/protocol/market.md` (§17).
 //!
 //! Somebody who knows the list writes around it: it finds what is copied, and is no proof of innocence. So that it does not
 //! cry at everything, a pattern counts within one text and within a few words only.

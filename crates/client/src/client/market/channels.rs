@@ -15,18 +15,24 @@ const OPENING: &str = "opening a payment channel";
 const SECRET: &str = "X-Payment-Channel-Secret";
 
 impl Client {
-    /// Opens a channel: from an account, or, where the hub gives money for trying out, from nothing. Asked once: after an
-    /// error that leaves doubt, a channel may be open whose secret nobody knows; its money goes back when its time is over.
+    /// Opens a channel: from an account, or, where the hub gives money for trying out, from nothing. Asked again until the hub
+    /// has said yes or no, and opened once. A hub that does not know `Idempotency-Key` here may open one more, whose money goes
+    /// back when its time is over.
     ///
     /// # Errors
     /// [`Error::Refused`] with `payment_failed`, `payment_required`, `deposit_invalid`, …
     pub async fn open_channel(&self, deposit: Amount, from: Option<&ApiKey>) -> Result<ChannelOpened> {
         let body = json!({"deposit_usd": deposit}).to_string();
-        let mut request = Request::post(OPENING, format!("{MARKET}/channel/open"), body);
-        if let Some(key) = from {
-            request = request.header(API_KEY, key.reveal());
-        }
-        let answer: ChannelAnswer = self.transport().call(request).await?.json()?;
+        let once = self.entropy().message_id().hyphenated().to_string();
+        let ask = || {
+            let request = Request::post(OPENING, format!("{MARKET}/channel/open"), body.clone());
+            let request = request.header("Idempotency-Key", once.as_str());
+            match from {
+                Some(key) => request.header(API_KEY, key.reveal()),
+                None => request,
+            }
+        };
+        let answer: ChannelAnswer = self.call_patiently(ask).await?.json()?;
         let opened = answer.channel.into_opened();
         opened.ok_or_else(|| Error::answer(OPENING, "it names no secret"))
     }

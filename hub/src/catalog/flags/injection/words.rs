@@ -1,4 +1,4 @@
-//! The list: beginnings of words, in lower case. What is changed here is changed in `docs/protocol/market.md` (§2), too.
+//! The list: beginnings of words, in lower case. What is changed here is changed in `docs/protocol/market.md` (§17), too.
 
 /// How a language says "ignore all previous instructions".
 pub(super) struct Language {
