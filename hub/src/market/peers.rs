@@ -327,6 +327,13 @@ impl PeerRoom {
         Ok(true)
     }
 
+    /// Seconds since the manifest of an active hub was good, of the one where that is longest.
+    pub fn stalest_secs(&self) -> Option<i64> {
+        let now = self.now();
+        let last = self.book.active().into_iter().map(|peer| peer.last_crawl.unwrap_or(peer.first_seen));
+        last.min().map(|last| now.millis_since(last) / 1_000)
+    }
+
     /// How often crawling came to what, in this process.
     pub fn crawls(&self) -> BTreeMap<&'static str, u64> {
         self.crawls.lock().unwrap_or_else(PoisonError::into_inner).clone()

@@ -5,12 +5,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use aip_market::invoke::{InvokeReport, Routed};
+use aip_market::peers::PeerStatus;
 use aip_market::refusal::{MarketCode, MarketError};
 use aip_market::store::Totals;
-use prometheus::{Histogram, HistogramOpts, IntCounterVec, IntGaugeVec, Opts, Registry};
+use prometheus::{Histogram, HistogramOpts, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
 
 use super::families::Families;
 use crate::market::MarketRoom;
+use crate::market::peers::PeerRoom;
 use crate::market::limits::METRIC_CAPABILITIES_MAX;
 
 /// Capabilities that have no line of their own: unknown ones, and those beyond the bound.
@@ -160,10 +162,36 @@ pub(super) fn add(
         "Streams of events of invocations that are open in this process",
         count(room.engine.streams()),
     )?;
+    families.market_peers(&room.peers)?;
     totals.map_or(Ok(()), |totals| families.money(totals))
 }
 
 impl Families {
+    /// Other hubs that sell here, and how asking them goes.
+    fn market_peers(&self, peers: &PeerRoom) -> Result<(), prometheus::Error> {
+        let count = Opts::new("aip_market_peers", "Other hubs that sell, by what was decided about them");
+        let count = IntGaugeVec::new(count, &["status"])?;
+        for status in PeerStatus::ALL {
+            count.with_label_values(&[status.as_str()]).set(0);
+        }
+        for peer in peers.book.all() {
+            count.with_label_values(&[peer.status.as_str()]).inc();
+        }
+        let stalest = IntGauge::new(
+            "aip_market_peer_stalest_crawl_seconds",
+            "Time since the manifest of an active hub was good, of the one where that is longest; -1 without one",
+        )?;
+        stalest.set(peers.stalest_secs().unwrap_or(-1));
+        let crawls = Opts::new("aip_market_crawls_total", "Hubs that this process asked, by what came of it");
+        let crawls = IntCounterVec::new(crawls, &["result"])?;
+        for (result, times) in peers.crawls() {
+            crawls.with_label_values(&[result]).inc_by(times);
+        }
+        self.0.register(Box::new(count))?;
+        self.0.register(Box::new(stalest))?;
+        self.0.register(Box::new(crawls))
+    }
+
     /// In millionths of a dollar: floats would round.
     fn money(&self, totals: &Totals) -> Result<(), prometheus::Error> {
         let money = Opts::new(
