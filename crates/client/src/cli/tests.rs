@@ -62,7 +62,7 @@ fn every_command_of_the_manual_is_understood() {
         "receipt show rcpt_1",
         "receipt verify - --capability c@v1 --product p --price 0.01",
         "--key k receipt verify f --signer 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=",
-        "serve --exec ./x.sh --capability a@v1 --capability b@v1 --count 3 --share",
+        "serve --exec ./x.sh --capability a@v1 --capability b@v1 --count 3 --share --progress",
         "listing list",
         "listing list alice@example.org",
         "listen",

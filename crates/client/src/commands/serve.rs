@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use aip_client::limits::CREDIT_MAX;
 use aip_client::{ListenOptions, OnReplaced, Served, ServedCall};
-use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use serde_json::{Map, Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 use tokio::sync::Notify;
 
@@ -29,7 +29,10 @@ Examples:
 
 The command gets the input as JSON on its standard input, and prints the result as JSON on its standard output. Exit code 0 is a
 result; anything else says that it was not done, with the last line of its standard error for the buyer, and nothing is charged.
-AIP_INVOKE_ID names the call, and is the same when it comes again: what was done for it once is not to be done twice.";
+AIP_INVOKE_ID names the call, and is the same when it comes again: what was done for it once is not to be done twice.
+
+With --progress, lines that are {\"progress\": …} or {\"chunk\": …} go to whoever follows the call as they come, and the rest is the
+result; AIP_PROGRESS is 1 where somebody follows it. A command whose call is cancelled is killed, and nothing is charged.";
 
 /// Calls come from the agent's own hub, in sealed messages: no address, no open port. Other mail of the agent is left in the
 /// mailbox; an agent that sells had better have a name of its own.
@@ -43,6 +46,9 @@ pub(crate) struct Args {
     /// Answer calls of this capability only, and refuse others; may be given several times
     #[arg(long, value_name = "ID")]
     capability: Vec<String>,
+    /// Pass on what the command says while it works: lines of its standard output that are {"progress": …} or {"chunk": …}
+    #[arg(long)]
+    progress: bool,
     /// Stop after so many calls
     #[arg(long, value_name = "N")]
     count: Option<u64>,
@@ -91,7 +97,7 @@ async fn work(args: &Args, call: ServedCall) -> Result<Value, String> {
     if !args.capability.is_empty() && !args.capability.contains(&call.capability_id) {
         return Err("this capability is not served now".to_owned());
     }
-    match run_command(&args.exec, &call).await {
+    match run_command(&args.exec, &call, args.progress).await {
         Ok(outcome) => outcome,
         Err(error) => {
             note(&format!("aip: call {}: {error}", call.id));
@@ -100,7 +106,12 @@ async fn work(args: &Args, call: ServedCall) -> Result<Value, String> {
     }
 }
 
-async fn run_command(line: &str, call: &ServedCall) -> std::io::Result<Result<Value, String>> {
+/// With `passes_on` what it says while it works goes to whoever follows the call.
+async fn run_command(
+    line: &str,
+    call: &ServedCall,
+    passes_on: bool,
+) -> std::io::Result<Result<Value, String>> {
     let mut command = Command::new("sh");
     command.arg("-c").arg(line);
     command
@@ -108,6 +119,9 @@ async fn run_command(line: &str, call: &ServedCall) -> std::io::Result<Result<Va
         .env("AIP_PRODUCT_ID", call.product_id.replace('\0', ""))
         .env("AIP_CAPABILITY_ID", call.capability_id.replace('\0', ""))
         .env("AIP_ATTEMPT", call.attempt.to_string());
+    if passes_on && call.progress.is_followed() {
+        command.env("AIP_PROGRESS", "1");
+    }
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -124,7 +138,7 @@ async fn run_command(line: &str, call: &ServedCall) -> std::io::Result<Result<Va
     };
     let (_fed, printed, complaint, status) = tokio::join!(
         feed,
-        read(stdout, RESULT_BYTES_MAX),
+        printed(stdout, passes_on.then_some(call)),
         read(stderr, COMPLAINT_BYTES_MAX),
         child.wait()
     );
@@ -147,6 +161,45 @@ async fn run_command(line: &str, call: &ServedCall) -> std::io::Result<Result<Va
         ));
         "the provider's program gave no result".to_owned()
     }))
+}
+
+/// What a command prints. Of a call of which it may say how far it is, the lines that do go on as they come.
+async fn printed(
+    from: Option<impl tokio::io::AsyncRead + Unpin>,
+    told: Option<&ServedCall>,
+) -> std::io::Result<Vec<u8>> {
+    let (Some(from), Some(call)) = (from, told) else {
+        return read(from, RESULT_BYTES_MAX).await;
+    };
+    let (mut from, mut kept, mut line) = (BufReader::new(from), Vec::new(), Vec::new());
+    loop {
+        line.clear();
+        let mut next = (&mut from).take(RESULT_BYTES_MAX);
+        if next.read_until(b'\n', &mut line).await? == 0 {
+            return Ok(kept);
+        }
+        match word(&line) {
+            Some(("progress", data)) => call.progress.progress(data).await,
+            Some((_, data)) => call.progress.chunk(data).await,
+            // One byte more than is taken is too much.
+            None if kept.len() as u64 <= RESULT_BYTES_MAX => kept.extend_from_slice(&line),
+            None => {}
+        }
+    }
+}
+
+/// `{"progress": …}` or `{"chunk": …}`, and nothing beside it.
+fn word(line: &[u8]) -> Option<(&'static str, Value)> {
+    if !line.trim_ascii_start().starts_with(b"{") {
+        return None;
+    }
+    let mut members: Map<String, Value> = serde_json::from_slice(line).ok()?;
+    if members.len() != 1 {
+        return None;
+    }
+    ["progress", "chunk"]
+        .into_iter()
+        .find_map(|kind| members.remove(kind).map(|data| (kind, data)))
 }
 
 /// All of it is read, so that the command is never stuck; so much is kept.
@@ -193,6 +246,10 @@ fn tell(context: &Context, served: &Served) {
                 "{} {} came too late: nobody waits for it (is this machine's clock right?)",
                 call.id, call.capability_id
             ),
+        ),
+        Served::Cancelled(call) => (
+            call_json(call, "cancelled", None),
+            format!("{} {} was cancelled by its buyer", call.id, call.capability_id),
         ),
         Served::Unanswered(call, error) => (
             call_json(call, "unanswered", Some(&error.sentence())),
@@ -242,10 +299,26 @@ mod tests {
         ServedCall::new(id, "shop", "echo@v1", input)
     }
 
+    /// Nobody follows these calls: what is said goes nowhere, and is no part of the result.
+    #[tokio::test]
+    async fn what_a_command_says_while_it_works_is_not_its_result() {
+        let made =
+            |line: &'static str| async move { run_command(line, &call(json!({"a": 1})), true).await.unwrap() };
+        let says = r#"echo '{"progress": {"done": 0.5}}'; echo '{'; echo '{"chunk": "x"}'; echo '"b": 2}'"#;
+        assert_eq!(made(says).await, Ok(json!({"b": 2})));
+        let not_alone = r#"echo '{"progress": 1, "b": 2}'"#;
+        assert_eq!(made(not_alone).await, Ok(json!({"progress": 1, "b": 2})));
+        assert_eq!(made("cat; printf '%s' \"$AIP_PROGRESS\"").await, Ok(json!({"a": 1})));
+        assert_eq!(
+            made("yes | head -c 3000000").await,
+            Err("the provider's program gave no result".to_owned())
+        );
+    }
+
     #[tokio::test]
     async fn a_command_makes_a_result_of_the_input_or_says_why_not() {
         let made =
-            |line: &'static str| async move { run_command(line, &call(json!({"a": 1.5}))).await.unwrap() };
+            |line: &'static str| async move { run_command(line, &call(json!({"a": 1.5})), false).await.unwrap() };
         assert_eq!(made("cat").await, Ok(json!({"a": 1.5})));
         assert_eq!(
             made("echo \"\\\"$AIP_CAPABILITY_ID $AIP_INVOKE_ID\\\"\"").await,
