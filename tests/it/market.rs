@@ -17,7 +17,10 @@ mod pitfalls;
 mod providers;
 mod reference;
 mod repeating;
+mod routed;
+mod signed;
 mod story;
+mod x402;
 
 use aip_client::Client;
 use aip_client::protocol::listing::Offer;
