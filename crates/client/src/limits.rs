@@ -186,7 +186,7 @@ pub const THREAD_MESSAGES_MAX: u32 = 20;
 /// How long a call of a capability may take, where nothing else is said: what a provider gets at most, and the hub's part.
 pub const INVOKE_TIMEOUT: Duration = Duration::from_secs(345);
 /// How long a stream of events may be silent: a hub that is there says so every 15 seconds.
-pub const STREAM_IDLE_MAX: Duration = Duration::from_secs(60);
+pub const STREAM_IDLE_MAX: Duration = Duration::from_mins(1);
 /// Jobs whose secrets are kept; the oldest go first.
 pub const JOBS_KEPT_MAX: usize = 256;
 /// Bytes of the key of an account, or of a channel's id or secret.

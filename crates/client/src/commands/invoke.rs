@@ -31,8 +31,8 @@ Examples:
   aip invoke shop weather@v1 '{\"town\": \"Köln\"}'
   aip invoke shop weather@v1 --file input.json --account --max-price 0.05
   aip invoke atlas situation.brief@v1 '{}' --source-hub https://hub.example --account --max-price 0.05
-  aip invoke shop render@v1 '{"frames": 100}' --stream --account --max-price 2
-  aip invoke shop render@v1 '{"frames": 100}' --async --account --max-price 2
+  aip invoke shop render@v1 '{\"frames\": 100}' --stream --account --max-price 2
+  aip invoke shop render@v1 '{\"frames\": 100}' --async --account --max-price 2
   aip channel open 1.00 && aip invoke shop weather@v1 '{}' --channel --max-price 0.05
 
 The result goes to the standard output; to the standard error, what was paid for which invocation, and whether the hub's receipt

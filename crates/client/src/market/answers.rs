@@ -26,7 +26,7 @@ pub struct Invoked {
     #[serde(default, deserialize_with = "text_or_none")]
     pub route_mode: Option<String>,
     /// The hub that did the work, where it is another one.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "text_or_none")]
     pub source_hub: Option<String>,
     /// Where another hub did the work, what the one that was asked took.
     #[serde(default)]

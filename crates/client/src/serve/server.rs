@@ -48,7 +48,7 @@ pub(super) struct Taken {
 pub(super) enum Sorted {
     Call(Box<Taken>),
     /// Something that the application is told of.
-    Other(Served),
+    Other(Box<Served>),
     /// The word that a call is not wanted any more: whose it is hears of it.
     Heard,
 }
@@ -88,7 +88,7 @@ impl Server {
                 return Ok(Sorted::Heard);
             }
             KIND_CANCEL => return self.rejected(message).await,
-            _ => return Ok(Sorted::Other(Served::Left(Box::new(message)))),
+            _ => return Ok(Sorted::Other(Box::new(Served::Left(Box::new(message))))),
         }
         let asked = asked(&message).filter(|_| message.from == self.hub);
         let Some(Asked {
@@ -122,7 +122,7 @@ impl Server {
 
     async fn rejected(&self, message: Incoming) -> Result<Sorted> {
         self.acker.reject(&message, NOT_OUR_HUB).await?;
-        Ok(Sorted::Other(Served::Rejected(Box::new(message))))
+        Ok(Sorted::Other(Box::new(Served::Rejected(Box::new(message)))))
     }
 
     /// Carries a call out, and answers it.
