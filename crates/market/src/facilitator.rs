@@ -16,7 +16,10 @@ use crate::limits::{BUYER_TIME, FACILITATOR_ASKED_MAX, SETTLE_PAUSES, STORE_PAUS
 use crate::money::Usd;
 use crate::offer::Offer;
 
+mod counts;
 pub mod local;
+
+pub use counts::PaymentCounts;
 
 /// What a facilitator says of a payment before the work.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::board::Board;
 use crate::credential::{API_KEY_PREFIX, CHANNEL_SECRET_PREFIX, Secret};
 use crate::crowd::Crowd;
-use crate::facilitator::X402;
+use crate::facilitator::{PaymentCounts, X402};
 use crate::limits::{ANSWERS_KEPT, FOLLOWERS_MAX, PAGE_MAX, SWEEP_ROWS, UNDER_WAY_MAX};
 use crate::money::Usd;
 use crate::offer::Offers;
@@ -85,6 +85,8 @@ pub struct Market {
     pub(crate) board: Board,
     /// One permit for each stream of events.
     pub(crate) followers: Arc<Semaphore>,
+    /// What became of payments on a chain.
+    pub(crate) payments: PaymentCounts,
     /// Whether payments of lost processes are being taken up.
     pub(crate) resuming: AtomicBool,
     rng: Mutex<Box<dyn CryptoRng + Send>>,
@@ -120,6 +122,7 @@ impl Market {
             crowd: Crowd::default(),
             board: Board::default(),
             followers: Arc::new(Semaphore::new(FOLLOWERS_MAX)),
+            payments: PaymentCounts::default(),
             resuming: AtomicBool::new(false),
             rng: Mutex::new(rng),
         })
@@ -133,6 +136,11 @@ impl Market {
     /// What is kept.
     pub fn store(&self) -> &Arc<dyn MarketStore> {
         &self.seams.store
+    }
+
+    /// What became of payments on a chain, in this process.
+    pub fn payments(&self) -> &PaymentCounts {
+        &self.payments
     }
 
     /// Invocations that are under way here.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use aip_market::facilitator::PaymentCounts;
 use aip_market::invoke::{InvokeReport, Routed};
 use aip_market::peers::PeerStatus;
 use aip_market::refusal::{MarketCode, MarketError};
@@ -163,6 +164,7 @@ pub(super) fn add(
         count(room.engine.streams()),
     )?;
     families.market_peers(&room.peers)?;
+    families.payments(room.engine.payments())?;
     totals.map_or(Ok(()), |totals| families.money(totals))
 }
 
@@ -190,6 +192,15 @@ impl Families {
         self.0.register(Box::new(count))?;
         self.0.register(Box::new(stalest))?;
         self.0.register(Box::new(crawls))
+    }
+
+    fn payments(&self, counts: &PaymentCounts) -> Result<(), prometheus::Error> {
+        let about = "Payments on a chain, by what the facilitator said of them after the work";
+        let payments = IntCounterVec::new(Opts::new("aip_market_x402_total", about), &["result"])?;
+        for (result, count) in counts.all() {
+            payments.with_label_values(&[result]).inc_by(count);
+        }
+        self.0.register(Box::new(payments))
     }
 
     /// In millionths of a dollar: floats would round.

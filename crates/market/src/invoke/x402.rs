@@ -222,24 +222,28 @@ impl Market {
             return self.release(plan, &Failure::Broken).await;
         }
         match self.have_made(&paying.payment, &paying.asked, true).await {
-            Some(Settled::Refused(reason)) => {
-                let detail = "The payment was not made, and the call is not paid: `reason` says why.";
-                let refusal = self
-                    .payment(MarketCode::PaymentFailed, detail, paying.amount)
-                    .with("reason", told(&reason, TOLD_BYTES_MAX));
-                let mut refusal = self.with_terms(refusal, &plan.offer);
-                let response = wire::not_settled(&paying.asked, paying.payer(), &reason);
-                refusal.headers.push((RESPONSE_HEADER, wire::to_header(&response)));
-                self.withdraw(plan, &refusal).await;
-                Invoked {
-                    headers: refusal.headers.clone(),
-                    ..refused(&refusal).into()
-                }
-            }
+            Some(Settled::Refused(reason)) => self.not_made(plan, paying, reason).await,
             settled => {
                 let (payment, asked) = (&paying.payment, &paying.asked);
                 self.end_paid(plan.id, planned, (payment, asked), settled).await
             }
+        }
+    }
+
+    /// The payment was refused after the work: there is no result.
+    async fn not_made(&self, plan: &Plan, paying: &Paying, reason: String) -> Invoked {
+        let detail = "The payment was not made, and the call is not paid: `reason` says why.";
+        let refusal = self
+            .payment(MarketCode::PaymentFailed, detail, paying.amount)
+            .with("reason", told(&reason, TOLD_BYTES_MAX));
+        let mut refusal = self.with_terms(refusal, &plan.offer);
+        let response = wire::not_settled(&paying.asked, paying.payer(), &reason);
+        refusal.headers.push((RESPONSE_HEADER, wire::to_header(&response)));
+        self.payments.count(Some(&Settled::Refused(reason)));
+        self.withdraw(plan, &refusal).await;
+        Invoked {
+            headers: refusal.headers.clone(),
+            ..refused(&refusal).into()
         }
     }
 

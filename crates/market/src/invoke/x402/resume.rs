@@ -52,6 +52,7 @@ impl Market {
         settled: Option<Settled>,
     ) -> Invoked {
         let payer = payment.transfer.from;
+        self.payments.count(settled.as_ref());
         match settled {
             Some(Settled::Done(transaction)) => {
                 let response = wire::settled(asked, payer, &transaction);
