@@ -279,6 +279,3 @@ async fn apart<T: Send + 'static>(
         Err(error) => Err(CrawlError::Store(Box::new(error))),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -416,3 +416,6 @@ impl PeerRoom {
         );
     }
 }
+
+#[cfg(test)]
+mod tests;
