@@ -231,6 +231,7 @@ impl Market {
     /// Gives up what an earlier process of this name left under way, before the doors open. Of no use to a cluster, whose
     /// processes have names of their own: there [`Self::sweep`] does it, later. How many.
     pub async fn recover(self: &Arc<Self>) -> Result<u64, StoreError> {
+        self.look_for_facilitator();
         self.resume_beside(Some(self.config.holder));
         self.abandon(Some(self.config.holder)).await
     }

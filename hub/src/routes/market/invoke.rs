@@ -25,10 +25,10 @@ const REPLAYED: &str = "Idempotency-Replayed";
 /// The largest body: the largest input, however it is spelled, and what stands around it.
 const BODY_BYTES_MAX: usize = 4 * INPUT_BYTES_MAX;
 
-/// Headers of ways to pay that this hub does not have.
+/// Headers that pay on a chain, of every version of x402.
 const X402: [&str; 3] = ["x-payment", "payment", "payment-signature"];
 
-/// Headers of a payment that go on to a hub that is paid directly.
+/// Headers of a payment on a chain; of another hub's capability they go on to that hub.
 const PAYMENT: [&str; 5] = [
     "x-payment",
     "payment",
@@ -55,6 +55,7 @@ const PAYMENT: [&str; 5] = [
         ("X-Payment-Channel" = Option<String>, Header, description = "A channel, which pays"),
         ("X-Payment-Channel-Secret" = Option<String>, Header, description = "Its secret"),
         ("X-AIMarket-Sandbox-Visitor" = Option<String>, Header, description = "Who tries for nothing, where that is allowed"),
+        ("PAYMENT-SIGNATURE" = Option<String>, Header, description = "A payment on a chain (x402 version 2), where such are taken"),
         ("Idempotency-Key" = Option<String>, Header, description = "8 to 128 printable ASCII characters"),
         ("Prefer" = Option<String>, Header, description = "`respond-async`, and perhaps `wait=` seconds"),
         ("Accept" = Option<String>, Header, description = "`text/event-stream` to be answered by events"),
@@ -66,7 +67,7 @@ const PAYMENT: [&str; 5] = [
         (status = 202, description = "The call is under way: the job, with its secret", body = Object),
         (status = 400, description = "Headers that do not fit together, or an input that the capability does not take"),
         (status = 401, description = "The key is none"),
-        (status = 402, description = "It is to be paid, and was not: `needed` and `payment_ways` say how"),
+        (status = 402, description = "It is to be paid, and was not: `needed`, `payment_ways` and perhaps `accepts` say how"),
         (status = 403, description = "`source_hub` is a hub that the operator has not let in"),
         (status = 404, description = "No such capability, or it cannot be called here"),
         (status = 409, description = "It costs more than `max_price_usd`, or the idempotency key is in use"),

@@ -4,6 +4,7 @@
 //! made once, whoever asks how often. What is refused after an attempt that nobody saw the end of may be refused because that
 //! attempt made it: then it is unclear, and the operator is told where to look.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use aip_protocol::market::x402::{self as wire, Payment, RESPONSE_HEADER, Requirements};
@@ -124,12 +125,27 @@ impl Market {
         is_told
     }
 
+    /// Says in the log where the facilitator does not make payments of this network, or is not there.
+    pub(crate) fn look_for_facilitator(self: &Arc<Self>) {
+        let Some(x402) = self.seams.x402.clone() else {
+            return;
+        };
+        self.tasks.spawn(async move {
+            let network = x402.terms.network();
+            match x402.facilitator.supports(&network).await {
+                Ok(true) => tracing::info!(network, "payments on a chain are taken"),
+                Ok(false) => tracing::error!(network, "the facilitator makes no payments of this network"),
+                Err(error) => tracing::warn!(network, %error, "the facilitator is not there"),
+            }
+        });
+    }
+
     /// [`Self::resume_payments`] beside everything else; one at a time in this process.
-    pub(crate) fn resume_beside(self: &std::sync::Arc<Self>, holder: Option<Uuid>) {
+    pub(crate) fn resume_beside(self: &Arc<Self>, holder: Option<Uuid>) {
         if self.seams.x402.is_none() || self.resuming.swap(true, Ordering::AcqRel) {
             return;
         }
-        let market = std::sync::Arc::clone(self);
+        let market = Arc::clone(self);
         self.tasks.spawn(async move {
             match market.resume_payments(holder).await {
                 Ok(0) => {}
