@@ -92,6 +92,7 @@ impl Client {
                 id: held.id.clone(),
                 version: held.version,
                 status: "unchanged".to_owned(),
+                held: held.held.clone(),
                 flags: held.flags.clone(),
             }),
             _ => self.publish_listing(offer).await,
