@@ -128,7 +128,8 @@ impl ReferenceHub {
         let log = File::create(folder.path().join("hub.log"))?;
         let child = Command::new(python)
             .arg(script)
-            .args([&port.to_string(), "sold.json"])
+            .arg(port.to_string())
+            .arg("sold.json")
             .current_dir(folder.path())
             .envs(ALONE)
             .envs(MARKET)

@@ -18,13 +18,17 @@ const PYTHON_SET: &str = "AIP_MARKET_HUB_PYTHON";
 const SCRIPT: &str = include_str!("aimarket.py");
 
 /// It keeps its data where it runs, and looks for no others.
-const ALONE: [(&str, &str); 2] = [("AIMARKET_SEED_LIST", ""), ("AIMARKET_DB_PATH", "data/hub.db")];
+const ALONE: [(&str, &str); 4] = [
+    ("AIMARKET_SEED_LIST", ""),
+    ("AIMARKET_SEEDS_FILE", "none.json"),
+    ("AIMARKET_AUTO_CRAWL", "0"),
+    ("AIMARKET_DB_PATH", "data/hub.db"),
+];
 
 /// Its market takes money of nobody and calls providers on this machine; what it limits, and what it does beside serving, is
 /// off. Everything else is as it ships.
-const MARKET: [(&str, &str); 10] = [
+const MARKET: [(&str, &str); 9] = [
     ("AIMARKET_SKIP_SEED", "1"),
-    ("AIMARKET_AUTO_CRAWL", "0"),
     ("AIMARKET_UPDATE_CHECK", "0"),
     ("AIMARKET_ORACLE_FAMILY_URL", "off"),
     ("AIMARKET_ALLOW_LOCAL_PUBLISH", "1"),

@@ -4,6 +4,7 @@
 //! `scripts/setup test` installs it; where that was not done, these tests are skipped and say so.
 
 mod documents;
+mod federated;
 mod refusals;
 mod shapes;
 

@@ -28,7 +28,7 @@ async fn shop() -> Result<Shop> {
     }
     let tier = json!({ "url": shop.provider.url(), "free_tier": { "field": "puzzle.T", "max": 1.5 } });
     let mut spoken = listed("spoken@v1", Some("0.3"), &tier, &json!({}));
-    "Переводит «текст» 🎵\u{7f}/\\\"".clone_into(&mut spoken.description);
+    "Переводит «текст» 🎵/\\\"".clone_into(&mut spoken.description);
     offers.push(spoken);
     sell(&shop.hub, &shop.seller, &offers).await?;
     Ok(shop)
