@@ -200,10 +200,16 @@ fn offered(asked: &AskedOffer, mut details: Map<String, Value>) -> Map<String, V
     details.insert("item_id".to_owned(), asked.item_id.as_str().into());
     details.insert("status".to_owned(), "offered".into());
     details.insert("answered_by".to_owned(), "agent".into());
-    for (name, empty) in [("details", json!({})), ("media", json!([])), ("contact", json!({}))] {
+    for (name, empty) in [
+        ("details", json!({})),
+        ("media", json!([])),
+        ("contact", json!({})),
+    ] {
         details.entry(name).or_insert(empty);
     }
-    details.entry("name").or_insert_with(|| asked.item_id.as_str().into());
+    details
+        .entry("name")
+        .or_insert_with(|| asked.item_id.as_str().into());
     details
 }
 

@@ -33,7 +33,8 @@ impl Client {
         }
         let draft = Draft::json(to, body).kind(KIND_OFFER);
         let body = answered(self.ask(&draft, wait).await?, KIND_OFFERED, ASKING)?;
-        let answer: OfferAnswer = serde_json::from_value(body).map_err(|error| Error::answer(ASKING, error))?;
+        let answer: OfferAnswer =
+            serde_json::from_value(body).map_err(|error| Error::answer(ASKING, error))?;
         if answer.item_id != item_id {
             return Err(Error::answer(ASKING, "it is about another item"));
         }

@@ -97,16 +97,28 @@ async fn ask(context: &Context, args: Ask) -> Outcome {
 
 /// For people: a line for each thing that is said.
 fn text(answer: &OfferAnswer) -> String {
-    let said = |name: &str| answer.details.get(name).map(words).filter(|words| !words.is_empty());
+    let said = |name: &str| {
+        answer
+            .details
+            .get(name)
+            .map(words)
+            .filter(|words| !words.is_empty())
+    };
     let mut lines = vec![said("name").unwrap_or_else(|| answer.item_id.clone())];
     if let Some(party) = &answer.ask {
         lines.push(format!("ask {}", party.did.handle()));
     }
     let price = answer.details.get("price").map(|price| {
         let part = |name: &str| price.get(name).map(words).unwrap_or_default();
-        format!("{} {}", part("amount"), part("currency")).trim().to_owned()
+        format!("{} {}", part("amount"), part("currency"))
+            .trim()
+            .to_owned()
     });
-    lines.extend(price.filter(|price| !price.is_empty()).map(|price| format!("price: {price}")));
+    lines.extend(
+        price
+            .filter(|price| !price.is_empty())
+            .map(|price| format!("price: {price}")),
+    );
     for name in ["available", "details", "contact", "media", "flags", "valid_until"] {
         lines.extend(said(name).map(|words| format!("{name}: {words}")));
     }
@@ -120,7 +132,9 @@ fn words(value: &Value) -> String {
         Value::Null => String::new(),
         Value::Array(items) => items.iter().map(words).collect::<Vec<_>>().join(", "),
         Value::Object(members) => {
-            let pairs = members.iter().map(|(name, value)| format!("{name} {}", words(value)));
+            let pairs = members
+                .iter()
+                .map(|(name, value)| format!("{name} {}", words(value)));
             pairs.collect::<Vec<_>>().join("; ")
         }
         other => other.to_string(),
@@ -129,7 +143,9 @@ fn words(value: &Value) -> String {
 
 async fn serve(context: &Context, args: &Serve) -> Outcome {
     let client = context.client()?;
-    let own = context.did().ok_or_else(|| Failure::Usage("whose? Name a key file with --key".to_owned()))?;
+    let own = context
+        .did()
+        .ok_or_else(|| Failure::Usage("whose? Name a key file with --key".to_owned()))?;
     let offers = Arc::new(read(&args.file, &own)?);
     let inbox = Arc::new(context.inbox()?);
     let options = ListenOptions {
@@ -170,7 +186,10 @@ async fn serve(context: &Context, args: &Serve) -> Outcome {
 fn read(path: &Path, own: &Did) -> Result<HashMap<String, Map<String, Value>>, Failure> {
     let bytes = listing::read(path, OFFER_FILE_BYTES_MAX)?;
     if bytes.len() > OFFER_FILE_BYTES_MAX {
-        return Err(Failure::Other(format!("{}: it is larger than {OFFER_FILE_BYTES_MAX} bytes", path.display())));
+        return Err(Failure::Other(format!(
+            "{}: it is larger than {OFFER_FILE_BYTES_MAX} bytes",
+            path.display()
+        )));
     }
     let wrong = |why: String| Failure::Other(format!("{}: {why}", path.display()));
     let values = serde_json::Deserializer::from_slice(&bytes).into_iter::<Value>();
@@ -204,7 +223,12 @@ fn offer(row: Value, own: &Did) -> Result<(String, Map<String, Value>), String> 
 /// Says what became of a message. Who has closed the standard output does not want to know.
 fn tell(context: &Context, answered: &AnsweredOffer) {
     let said = |asked: &AskedOffer, status: &str, why: Option<String>| {
-        let line = format!("{} asked for {}: {}", asked.from.handle(), asked.item_id, why.as_deref().unwrap_or(status));
+        let line = format!(
+            "{} asked for {}: {}",
+            asked.from.handle(),
+            asked.item_id,
+            why.as_deref().unwrap_or(status)
+        );
         let value = json!({
             "item_id": asked.item_id, "from": asked.from.as_str(), "note": asked.note, "status": status, "error": why,
         });
@@ -216,12 +240,16 @@ fn tell(context: &Context, answered: &AnsweredOffer) {
         AnsweredOffer::Unanswered(asked, error) => said(asked, "unanswered", Some(error.sentence())),
         AnsweredOffer::Rejected(message) => {
             let from = message.from.handle();
-            note(&format!("aip: a question that is none, from {from}, went to the dead letters"));
+            note(&format!(
+                "aip: a question that is none, from {from}, went to the dead letters"
+            ));
             return;
         }
         AnsweredOffer::Left(message) => {
             let (seq, from) = (message.seq, message.from.handle());
-            note(&format!("aip: message {seq} from {from} asks for no offer; it stays in the mailbox"));
+            note(&format!(
+                "aip: message {seq} from {from} asks for no offer; it stays in the mailbox"
+            ));
             return;
         }
         _ => return,
@@ -241,7 +269,12 @@ mod tests {
         assert_eq!(Value::from(details), json!({ "listing_id": "a", "name": "Tea" }));
         let (id, details) = offer(json!({ "item_id": "lst_b", "name": "Tea" }), &own).unwrap();
         assert_eq!((id.as_str(), details.len()), ("lst_b", 1));
-        for wrong in [json!([]), json!({ "name": "Tea" }), json!({ "listing_id": 7 }), json!({ "item_id": 7, "listing_id": "a" })] {
+        for wrong in [
+            json!([]),
+            json!({ "name": "Tea" }),
+            json!({ "listing_id": 7 }),
+            json!({ "item_id": 7, "listing_id": "a" }),
+        ] {
             assert!(offer(wrong.clone(), &own).is_err(), "{wrong}");
         }
     }

@@ -148,7 +148,9 @@ fn hash_of(hash: [u8; 32]) -> String {
 }
 
 fn changed(words: Option<&ChangedWords>) -> String {
-    words.map(|words| format!("{} (sha256 before {})", words.at, words.previous_sha256)).unwrap_or_default()
+    words
+        .map(|words| format!("{} (sha256 before {})", words.at, words.previous_sha256))
+        .unwrap_or_default()
 }
 
 fn text(held: &HeldListing) -> String {
