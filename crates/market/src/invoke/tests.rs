@@ -5,6 +5,7 @@ mod desk;
 mod faulty;
 mod free;
 mod hubs;
+mod jobs;
 mod money;
 mod repeated;
 mod routed;

@@ -54,6 +54,8 @@ pub(super) struct Provider {
     pub(super) calls: AtomicUsize,
     /// The id of the last call.
     pub(super) last: Mutex<Option<Uuid>>,
+    /// The last call.
+    pub(super) seen: Mutex<Option<ProviderCall>>,
 }
 
 #[async_trait]
@@ -61,6 +63,7 @@ impl Providers for Provider {
     async fn call(&self, _offer: &Offer, call: ProviderCall) -> Result<Value, ProviderError> {
         self.calls.fetch_add(1, Ordering::SeqCst);
         *self.last.lock().unwrap() = Some(call.id);
+        *self.seen.lock().unwrap() = Some(call.clone());
         let does = self.does.lock().unwrap().clone();
         match does {
             Does::Echo => Ok(call.input),
@@ -186,6 +189,7 @@ impl Desk {
             does: Mutex::new(Does::Echo),
             calls: AtomicUsize::new(0),
             last: Mutex::new(None),
+            seen: Mutex::new(None),
         });
         let shelf = Arc::new(Shelf(Mutex::new(vec![Arc::new(offer())])));
         let hubs = Arc::new(Hubs::default());
