@@ -33,6 +33,7 @@ use crate::limits::{
     DISCOVERY_STALE, FLIGHTS_MAX, FLIGHTS_PER_DOMAIN_MAX, FRESH_LOOKS_EVERY, IDLE_IN_MEMORY, PEER_NEGATIVE,
     PEER_RECHECK, PEER_TRANSIENT_MAX, PEER_TRANSIENT_MIN, PEERS_IN_MEMORY_MAX, STRANGER_FLIGHTS_MAX,
 };
+use crate::looks::{Looks, Miss, Source};
 use crate::peers::{FederationStore, PeerRecord, Stance};
 
 /// How new an answer has to be.
@@ -99,6 +100,7 @@ pub struct Directory {
     flights: Flights<(Domain, Freshness), Found>,
     /// Look-ups of domains that are not known yet: whoever names them leaves room for those that are.
     strangers: Semaphore,
+    looks: Looks,
     rng: Mutex<Box<dyn Rng + Send>>,
 }
 
@@ -138,6 +140,7 @@ impl Directory {
                 .build(),
             flights: Flights::new(FLIGHTS_MAX, FLIGHTS_PER_DOMAIN_MAX),
             strangers: Semaphore::new(STRANGER_FLIGHTS_MAX),
+            looks: Looks::default(),
             rng: Mutex::new(rng),
         })
     }
@@ -156,11 +159,20 @@ impl Directory {
         if freshness == Freshness::Cached
             && let Some(found) = self.held(domain)
         {
+            self.looks.answer(Source::Memory);
             return found;
         }
         let look = || Arc::clone(self).look(domain.clone(), freshness);
         let flight = self.flights.join((domain.clone(), freshness), domain, look).await;
-        flight.unwrap_or(Err(PeerError::Busy))
+        flight.unwrap_or_else(|| {
+            self.looks.miss(Miss::Busy);
+            Err(PeerError::Busy)
+        })
+    }
+
+    /// What was counted of the look-ups.
+    pub fn looks(&self) -> &Looks {
+        &self.looks
     }
 
     /// Forgets what is held in memory of a peer, so that what the operator decided counts at once in this process. Others
@@ -183,6 +195,7 @@ impl Directory {
 
     async fn look(self: Arc<Self>, domain: Domain, freshness: Freshness) -> Found {
         let found = self.find(&domain, freshness).await;
+        let found = self.looks.counted(found);
         let now = self.seams.clock.now();
         // A fresh look that failed for the moment takes nothing away from what the caches still promise.
         let is_lost = freshness == Freshness::Fresh && found.as_ref().is_err_and(PeerError::is_transient);
@@ -213,7 +226,7 @@ impl Directory {
         }
     }
 
-    async fn find(&self, domain: &Domain, freshness: Freshness) -> Found {
+    async fn find(&self, domain: &Domain, freshness: Freshness) -> Result<(Arc<Peer>, Source), PeerError> {
         if *domain == self.settings.own {
             return Err(PeerError::Unfit("it is this hub's own domain".into()));
         }
@@ -223,14 +236,14 @@ impl Directory {
         }
         let configured = self.settings.static_peers.get(domain);
         if let Some(configured) = configured.filter(|peer| !peer.keys.is_empty()) {
-            return Ok(Arc::new(Peer::configured(domain, configured)));
+            return Ok((Arc::new(Peer::configured(domain, configured)), Source::Store));
         }
         let kept = record.as_ref().and_then(|record| self.kept(record));
         let now = self.seams.clock.now();
         match freshness {
             Freshness::Cached => {
                 if let Some(peer) = kept.as_ref().filter(|peer| now < peer.fresh_until) {
-                    return Ok(Arc::clone(peer));
+                    return Ok((Arc::clone(peer), Source::Store));
                 }
             }
             Freshness::Fresh => self.take_fresh_look(domain, now)?,
@@ -242,9 +255,9 @@ impl Directory {
             (Err(PeerError::Unreachable { .. }), Some(stale))
                 if freshness == Freshness::Cached && now < stale.fresh_until + DISCOVERY_STALE =>
             {
-                Ok(stale)
+                Ok((stale, Source::Stale))
             }
-            (found, _) => found,
+            (found, _) => found.map(|peer| (peer, Source::Hub)),
         }
     }
 

@@ -29,7 +29,8 @@ use crate::limits::{
     IDENTITIES_IN_MEMORY_BYTES, IDENTITY_FRESH, IDENTITY_NEGATIVE, IDENTITY_STALE, IDENTITY_TRANSIENT,
     IDLE_IN_MEMORY, LONG_HISTORY_OPERATIONS, LONG_REPLAYS_MAX, PEERS_IN_MEMORY_MAX,
 };
-use crate::peers::{FederationStore, HistoryCaps, KnownHistory};
+use crate::looks::{Looks, Miss, Source};
+use crate::peers::{FederationStore, HistoryCaps, KnownHistory, StoreError};
 
 /// What one agent takes in memory beside its operations, in bytes, as an estimate.
 const ENTRY_BYTES: u32 = 1024;
@@ -91,6 +92,7 @@ pub struct RemoteIdentities {
     fresh_looks: Cache<Did, Timestamp>,
     flights: Flights<(Did, Freshness), Found>,
     long_replays: Arc<Semaphore>,
+    looks: Looks,
 }
 
 type Found = Result<Resolved, IdentityError>;
@@ -128,6 +130,7 @@ impl RemoteIdentities {
             fresh_looks: fresh_looks.build(),
             flights: Flights::new(FLIGHTS_MAX, FLIGHTS_PER_DOMAIN_MAX),
             long_replays: Arc::new(Semaphore::new(LONG_REPLAYS_MAX)),
+            looks: Looks::default(),
         })
     }
 
@@ -148,6 +151,7 @@ impl RemoteIdentities {
         if freshness == Freshness::Cached
             && let Some(found) = self.held(did)
         {
+            self.looks.answer(Source::Memory);
             return found;
         }
         let look = || Arc::clone(self).look(did.clone(), freshness);
@@ -155,7 +159,15 @@ impl RemoteIdentities {
             .flights
             .join((did.clone(), freshness), &did.domain(), look)
             .await;
-        flight.unwrap_or(Err(IdentityError::Peer(PeerError::Busy)))
+        flight.unwrap_or_else(|| {
+            self.looks.miss(Miss::Busy);
+            Err(IdentityError::Peer(PeerError::Busy))
+        })
+    }
+
+    /// What was counted of the look-ups.
+    pub fn looks(&self) -> &Looks {
+        &self.looks
     }
 
     /// Forgets what is held of an agent in the memory of this process, so that the operator's word counts at once.
@@ -172,6 +184,7 @@ impl RemoteIdentities {
 
     async fn look(self: Arc<Self>, did: Did, freshness: Freshness) -> Found {
         let found = self.find(&did, freshness).await;
+        let found = self.looks.counted(found);
         let now = self.seams.clock.now();
         // A fresh look that failed for the moment takes nothing away from what the caches still promise.
         let is_lost = freshness == Freshness::Fresh && found.as_ref().is_err_and(IdentityError::is_transient);
@@ -186,7 +199,7 @@ impl RemoteIdentities {
         found
     }
 
-    async fn find(&self, did: &Did, freshness: Freshness) -> Found {
+    async fn find(&self, did: &Did, freshness: Freshness) -> Result<(Resolved, Source), IdentityError> {
         let now = self.seams.clock.now();
         let known = self.seams.store.history(did).await.map_err(PeerError::from)?;
         match freshness {
@@ -195,7 +208,7 @@ impl RemoteIdentities {
                     .as_ref()
                     .filter(|known| is_within(known, IDENTITY_FRESH, now))
                 {
-                    return self.resolved(known).await;
+                    return Ok((self.resolved(known).await?, Source::Store));
                 }
             }
             Freshness::Fresh => self.take_fresh_look(did, now)?,
@@ -203,11 +216,11 @@ impl RemoteIdentities {
         match self.ask(did, known.as_ref(), freshness).await {
             Err(error) if freshness == Freshness::Cached && error.is_unreachable() => {
                 match known.filter(|known| is_within(known, IDENTITY_STALE, now)) {
-                    Some(known) => self.resolved(&known).await,
+                    Some(known) => Ok((self.resolved(&known).await?, Source::Stale)),
                     None => Err(error),
                 }
             }
-            found => found,
+            found => Ok((found?, Source::Hub)),
         }
     }
 
@@ -268,13 +281,13 @@ impl RemoteIdentities {
             .map_err(|_stopped| IdentityError::Peer(PeerError::Busy))
     }
 
-    /// An agent as the store knows it.
+    /// An agent as the store knows it. That what we kept is broken is our own trouble: nothing is refused for it.
     async fn resolved(&self, known: &KnownHistory) -> Found {
         match self.replayed(&known.operations).await? {
             Ok(identity) => Ok(resolved(identity, known.fetched_at)),
             Err(refusal) => {
                 tracing::error!(did = %known.did, %refusal, "A history in our own store does not replay");
-                Err(IdentityError::Unsound("what is kept of it is broken".into()))
+                Err(IdentityError::Peer(StoreError(Box::new(refusal)).into()))
             }
         }
     }

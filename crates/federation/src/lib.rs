@@ -14,6 +14,7 @@ mod flights;
 pub mod identities;
 pub mod inbound;
 pub mod limits;
+pub mod looks;
 pub mod outbox;
 pub mod peers;
 pub mod policy;

@@ -17,7 +17,8 @@ pub enum IdentityError {
     /// kept as evidence; the operator decides.
     #[error("its hub shows a history that contradicts the one known before, or is not its agent's")]
     Forked,
-    /// What its hub shows is no history of it, or is beyond every bound.
+    /// What its hub shows is no history of it, or is beyond every bound. Mail of it is refused for good, as its sender has to
+    /// know: waiting mends no history.
     #[error("its hub shows no sound history: {0}")]
     Unsound(Cow<'static, str>),
     /// Its hub cannot be asked.
@@ -31,7 +32,7 @@ impl IdentityError {
         match self {
             Self::NotFound => ErrorCode::NotFound,
             Self::Forked => ErrorCode::HistoryForked,
-            Self::Unsound(_) => ErrorCode::PeerFailed,
+            Self::Unsound(_) => ErrorCode::HistoryUnsound,
             Self::Peer(error) => error.code(),
         }
     }

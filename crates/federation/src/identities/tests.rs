@@ -261,7 +261,7 @@ fn refusals_have_the_codes_of_the_protocol_and_no_cause() {
     for (error, code) in [
         (IdentityError::NotFound, ErrorCode::NotFound),
         (IdentityError::Forked, ErrorCode::HistoryForked),
-        (IdentityError::Unsound("secret".into()), ErrorCode::PeerFailed),
+        (IdentityError::Unsound("secret".into()), ErrorCode::HistoryUnsound),
         (IdentityError::Peer(PeerError::Blocked), ErrorCode::PeerBlocked),
     ] {
         let refusal = error.refusal();

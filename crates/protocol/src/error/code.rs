@@ -240,6 +240,9 @@ error_codes! {
     HistoryForked, "history_forked", 409, "History forked",
         "The history does not extend the one known before.",
         "Keep both as evidence; the operator decides.";
+    HistoryUnsound, "history_unsound", 409, "History unsound",
+        "What the agent's hub shows is no history of it.",
+        "Do not retry; its owner or its hub has to mend it.";
     IdReused, "id_reused", 409, "Id reused",
         "This id was used for another envelope.",
         "Send with a new id.";

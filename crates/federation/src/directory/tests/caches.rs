@@ -31,6 +31,8 @@ async fn a_good_document_is_asked_for_again_when_its_time_is_over() {
     world.pass(5);
     world.cached().await.unwrap();
     assert_eq!(world.asked(), 2);
+    let looks = world.directory.looks().words();
+    assert_eq!(looks, [("memory", 2), ("store", 1), ("hub", 2)]);
     assert_eq!(
         world.record().await.fresh_until,
         Some(world.now() + Duration::from_mins(10))

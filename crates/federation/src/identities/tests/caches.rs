@@ -20,6 +20,7 @@ async fn an_identity_is_asked_for_again_after_a_minute() {
     world.pass(1);
     let resolved = world.cached().await.unwrap();
     assert_eq!((world.asked(), resolved.asked_at), (2, world.now()));
+    assert_eq!(world.identities.looks().words(), [("memory", 3), ("hub", 2)]);
 }
 
 #[tokio::test]
@@ -164,6 +165,11 @@ async fn what_was_verified_is_used_for_an_hour_while_the_hub_is_silent() {
         .unwrap();
     world.pass(1);
     assert_eq!(code(&world.cached().await), ErrorCode::PeerFailed);
+    let looks = world.identities.looks().words();
+    assert_eq!(
+        looks,
+        [("memory", 1), ("hub", 1), ("stale", 2), ("unreachable", 1)]
+    );
 }
 
 #[tokio::test]

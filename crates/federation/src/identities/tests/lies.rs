@@ -147,9 +147,29 @@ async fn what_is_no_history_of_the_agent_is_refused() {
         world.tell(page(operations));
         let error = world.cached().await.unwrap_err();
         assert!(matches!(error, IdentityError::Unsound(_)), "{what}: {error:?}");
-        assert_eq!(error.code(), ErrorCode::PeerFailed, "{what}");
+        assert_eq!(error.code(), ErrorCode::HistoryUnsound, "{what}");
         assert_eq!(world.known().await, None, "{what}");
+        assert!(!error.is_transient(), "{what}");
+        assert_eq!(world.identities.looks().words(), [("unsound", 1)], "{what}");
     }
+}
+
+#[tokio::test]
+async fn what_is_broken_in_our_own_store_refuses_nothing_for_good() {
+    let world = World::new();
+    let mut broken = world.agent.clone();
+    broken.rotate(31, world.now());
+    let broken = KnownHistory {
+        did: world.agent.did.clone(),
+        operations: json(&broken.operations[1..]),
+        fetched_at: world.now(),
+    };
+    let caps = HistoryCaps::default();
+    world.store.keep_history(&broken, caps).await.unwrap();
+    let found = world.cached().await;
+    assert_eq!(code(&found), ErrorCode::Unavailable);
+    assert!(found.unwrap_err().is_transient());
+    assert_eq!(world.identities.looks().words(), [("store", 1)]);
 }
 
 #[tokio::test]

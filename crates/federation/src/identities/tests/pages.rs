@@ -49,22 +49,22 @@ async fn endless_pages_end_at_a_bound() {
     world.net.compute(&world.url(), move |_| {
         more(some.clone(), &number.fetch_add(1, Ordering::SeqCst).to_string())
     });
-    assert_eq!(code(&world.cached().await), ErrorCode::PeerFailed);
+    assert_eq!(code(&world.cached().await), ErrorCode::HistoryUnsound);
     assert_eq!(world.asked(), HISTORY_PAGES_MAX);
 
     let world = World::new();
     world.tell(more(Vec::new(), "again"));
-    assert_eq!(code(&world.cached().await), ErrorCode::PeerFailed);
+    assert_eq!(code(&world.cached().await), ErrorCode::HistoryUnsound);
     assert_eq!(world.asked(), 1, "an empty page with a successor");
 
     let world = World::new();
     world.tell(more(operations, &"x".repeat(CURSOR_BYTES_MAX + 1)));
-    assert_eq!(code(&world.cached().await), ErrorCode::PeerFailed);
+    assert_eq!(code(&world.cached().await), ErrorCode::HistoryUnsound);
     assert_eq!(world.asked(), 1, "a cursor without end");
 
     let world = World::new();
     world.tell(page(vec![Json::Null; HISTORY_OPERATIONS_MAX + 1]));
-    assert_eq!(code(&world.cached().await), ErrorCode::PeerFailed);
+    assert_eq!(code(&world.cached().await), ErrorCode::HistoryUnsound);
 }
 
 #[tokio::test]

@@ -224,6 +224,25 @@ async fn a_sender_whose_hub_is_down_for_a_moment_waits_and_a_fork_does_not() {
 }
 
 #[tokio::test]
+async fn mail_of_an_agent_without_a_sound_history_is_refused_for_good() {
+    let mut world = World::new();
+    let mut odd = world.peer.agent("odd", 50, world.clock.now());
+    odd.rotate(51, world.clock.now());
+    let item = world.item(1, &world.envelope(&odd, &world.bob).1);
+    let whole = odd.clone();
+    odd.operations.remove(0);
+    world.peer.serve(&world.net, &odd);
+    let refused = [refused(ErrorCode::HistoryUnsound)];
+    assert_eq!(world.results(std::slice::from_ref(&item)).await, refused);
+    // It is remembered, whatever its hub shows later; what comes later is judged by that.
+    world.peer.serve(&world.net, &whole);
+    world.clock.advance(Duration::from_mins(2));
+    assert_eq!(world.results(&[item]).await, refused);
+    let next = world.item(2, &world.envelope(&whole, &world.bob).1);
+    assert_eq!(world.results(&[next]).await, [Reception::Stored]);
+}
+
+#[tokio::test]
 async fn what_follows_in_the_same_pair_waits_with_what_waits() {
     let world = World::new();
     let carol = Did::parse("did:aip:own.example:carol").unwrap();
