@@ -34,11 +34,11 @@ impl Book {
             peers.extend(page.into_iter().map(|peer| (peer.url.clone(), Arc::new(peer))));
         }
         let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
-        let told = |peers: &BTreeMap<String, Arc<MarketPeer>>| {
-            let told: Vec<_> = peers.values().map(|peer| told(peer)).collect();
-            told
-        };
-        if told(&peers) != told(&held.peers) {
+        let is_same = peers
+            .values()
+            .map(|peer| told(peer))
+            .eq(held.peers.values().map(|peer| told(peer)));
+        if !is_same {
             held.generation += 1;
         }
         held.peers = peers;
