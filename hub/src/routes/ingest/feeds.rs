@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use actix_web::http::header::CONTENT_TYPE;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, web};
 use aip_protocol::error::{ErrorCode, Refusal};
 use aip_registry::listings::Provider;
 use bytes::Bytes;
@@ -164,7 +164,7 @@ fn elements(body: &Bytes, feed: Feed) -> Result<Vec<Bytes>, ApiError> {
         "There are no rows here: send an array, an object that holds one as {}, or one row a line as application/x-ndjson.",
         feed.lists().join(" or ")
     );
-    Err(ApiError::refused(ErrorCode::MemberMissing, detail))
+    Err(Refusal::new(ErrorCode::MemberMissing, detail).into())
 }
 
 /// A row a line; blank ones do not count.
