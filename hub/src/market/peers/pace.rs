@@ -16,16 +16,16 @@ const PENDING_INTERVALS: u32 = 6;
 const DOUBLINGS_MAX: u32 = 16;
 
 /// The pace of crawling.
-pub struct Pace {
+pub(in crate::market) struct Pace {
     interval: Duration,
     /// Whether hubs that strangers name are looked at.
-    pub is_open: bool,
+    pub(in crate::market) is_open: bool,
     rng: Mutex<Box<dyn CryptoRng + Send>>,
 }
 
 impl Pace {
     /// With this interval.
-    pub fn new(interval: Duration, is_open: bool, rng: Box<dyn CryptoRng + Send>) -> Self {
+    pub(in crate::market) fn new(interval: Duration, is_open: bool, rng: Box<dyn CryptoRng + Send>) -> Self {
         Self {
             interval,
             is_open,
@@ -34,7 +34,7 @@ impl Pace {
     }
 
     /// When a peer is asked again that has failed so often in a row. One that nobody has decided about waits longer.
-    pub fn next(&self, now: Timestamp, is_pending: bool, failures: u32) -> Timestamp {
+    pub(in crate::market) fn next(&self, now: Timestamp, is_pending: bool, failures: u32) -> Timestamp {
         let usual = if is_pending {
             (self.interval * PENDING_INTERVALS).min(PENDING_CRAWL_PAUSE_MAX)
         } else {
@@ -48,7 +48,7 @@ impl Pace {
     }
 
     /// A part of a duration, by chance.
-    pub fn part_of(&self, duration: Duration) -> Duration {
+    pub(in crate::market) fn part_of(&self, duration: Duration) -> Duration {
         let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let drawn = self.rng.lock().unwrap_or_else(PoisonError::into_inner).next_u64();
         Duration::from_millis(drawn.checked_rem(millis).unwrap_or_default())
