@@ -2,6 +2,7 @@
 
 mod calls;
 mod documents;
+mod jobs;
 mod purses;
 mod searches;
 
@@ -14,6 +15,7 @@ use aip_federation::egress::{EgressError, Exchange, Limits, Request, Response};
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use crate::config::Settings;
 use crate::testing::{Answer, TestAgent, TestHub};
@@ -24,6 +26,11 @@ struct Provider {
     calls: Mutex<Vec<Value>>,
     /// What it answers instead.
     says: Mutex<Option<(u16, Value)>>,
+    /// The events that it answers instead.
+    speaks: Mutex<Option<String>>,
+    /// The media types that it was asked for last.
+    accepted: Mutex<String>,
+    hangs: watch::Sender<bool>,
 }
 
 impl fmt::Debug for Provider {
@@ -40,6 +47,22 @@ impl Provider {
     fn says(&self, status: u16, body: Value) {
         *self.says.lock().unwrap_or_else(PoisonError::into_inner) = Some((status, body));
     }
+
+    fn speaks(&self, events: &str) {
+        *self.speaks.lock().unwrap_or_else(PoisonError::into_inner) = Some(events.to_owned());
+    }
+
+    fn accepted(&self) -> String {
+        self.accepted
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Whether it answers nobody, for now.
+    fn hangs(&self, hangs: bool) {
+        self.hangs.send_replace(hangs);
+    }
 }
 
 #[async_trait]
@@ -53,6 +76,20 @@ impl Exchange for Provider {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(call);
+        let accepted = request.headers.iter().find(|(name, _)| *name == "accept");
+        *self.accepted.lock().unwrap_or_else(PoisonError::into_inner) =
+            accepted.map(|(_, value)| value.clone()).unwrap_or_default();
+        // The sender lives as long as this.
+        drop(self.hangs.subscribe().wait_for(|hangs| !hangs).await);
+        let spoken = self.speaks.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(events) = spoken {
+            return Ok(Response {
+                status: 200,
+                content_type: Some("text/event-stream".to_owned()),
+                body: Bytes::from(events),
+                ..Response::default()
+            });
+        }
         Ok(Response {
             status,
             content_type: Some("application/json".to_owned()),
