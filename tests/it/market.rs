@@ -7,6 +7,7 @@ mod catalog;
 mod channels;
 mod checks;
 mod clients;
+mod commerce;
 mod crash;
 mod crash_shared;
 mod crowd;

@@ -312,8 +312,8 @@ const TABLE: &[(u32, &str, Covered)] = &[
     ),
     (
         63,
-        "a guard blocks no numbers of stations",
-        Never("there is no guard by patterns, and no answer claims one"),
+        "numbers of stations and words that stand apart raise no flag, and a flag blocks no call",
+        By(&["pitfall_63_what_is_harmless_is_not_found"]),
     ),
     (
         64,

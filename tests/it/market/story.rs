@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
 /// Somebody with a key file.
-struct Person<'a> {
-    hub: &'a TestHub,
-    key: PathBuf,
+pub(super) struct Person<'a> {
+    pub(super) hub: &'a TestHub,
+    pub(super) key: PathBuf,
 }
 
 impl<'a> Person<'a> {
-    fn new(hub: &'a TestHub, name: &str) -> Result<Self> {
+    pub(super) fn new(hub: &'a TestHub, name: &str) -> Result<Self> {
         let folder = hub.folder().join(name);
         std::fs::create_dir_all(&folder)?;
         Ok(Self {
@@ -36,7 +36,7 @@ impl<'a> Person<'a> {
     }
 
     /// Types a command that must succeed; what it printed, as JSON: of several lines the last.
-    async fn types(&self, arguments: &[&str]) -> Result<Value> {
+    pub(super) async fn types(&self, arguments: &[&str]) -> Result<Value> {
         let output = self.command(arguments).output().await?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "aip {arguments:?}: {said}");
@@ -52,7 +52,7 @@ impl<'a> Person<'a> {
     }
 
     /// Types a command that must fail; what it said.
-    async fn fails(&self, arguments: &[&str]) -> Result<String> {
+    pub(super) async fn fails(&self, arguments: &[&str]) -> Result<String> {
         let output = self.command(arguments).output().await?;
         ensure!(!output.status.success(), "aip {arguments:?} succeeded");
         Ok(format!(
@@ -62,7 +62,7 @@ impl<'a> Person<'a> {
         ))
     }
 
-    fn starts(&self, arguments: &[&str]) -> Result<Child> {
+    pub(super) fn starts(&self, arguments: &[&str]) -> Result<Child> {
         Ok(self.command(arguments).spawn()?)
     }
 }
