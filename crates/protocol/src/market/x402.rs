@@ -101,7 +101,11 @@ impl Requirements {
         }
         let network = text(json, "network").ok_or(Fault::Network)?;
         let extra = json.get("extra").ok_or_else(form)?;
-        let address = |name| text(json, name).and_then(|text| Address::parse(&text).ok()).ok_or_else(form);
+        let address = |name| {
+            text(json, name)
+                .and_then(|text| Address::parse(&text).ok())
+                .ok_or_else(form)
+        };
         let amount = text(json, "amount").and_then(|text| Word::parse(&text).ok()?.to_u128());
         Ok(Self {
             chain_id: chain_id(&network).ok_or(Fault::Network)?,
@@ -110,7 +114,10 @@ impl Requirements {
             asset_name: text(extra, "name").ok_or_else(form)?,
             asset_version: text(extra, "version").ok_or_else(form)?,
             pay_to: address("payTo")?,
-            timeout_secs: json.get("maxTimeoutSeconds").and_then(Value::as_u64).ok_or_else(form)?,
+            timeout_secs: json
+                .get("maxTimeoutSeconds")
+                .and_then(Value::as_u64)
+                .ok_or_else(form)?,
         })
     }
 }

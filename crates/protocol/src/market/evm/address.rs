@@ -68,7 +68,11 @@ impl fmt::Display for Address {
         f.write_str("0x")?;
         for (digit, rank) in digits.chars().zip(hash.chars()) {
             let is_upper = matches!(rank, '8'..='9' | 'a'..='f');
-            let digit = if is_upper { digit.to_ascii_uppercase() } else { digit };
+            let digit = if is_upper {
+                digit.to_ascii_uppercase()
+            } else {
+                digit
+            };
             write!(f, "{digit}")?;
         }
         Ok(())

@@ -96,7 +96,10 @@ fn digits(object: &Map<String, Value>, [one, other]: [&'static str; 2]) -> Resul
     };
     match member {
         Value::String(text) => Ok(text.clone()),
-        Value::Number(number) => number.as_u64().map(|number| number.to_string()).ok_or_else(refusal),
+        Value::Number(number) => number
+            .as_u64()
+            .map(|number| number.to_string())
+            .ok_or_else(refusal),
         _ => Err(refusal()),
     }
 }

@@ -39,9 +39,7 @@ impl EvmSignature {
         let [scalars @ .., last] = bytes;
         let signature = Signature::from_slice(scalars).map_err(|_error| bad_signature())?;
         let parity = last.checked_sub(PARITY_BASE).filter(|parity| *parity <= 1);
-        let parity = parity
-            .and_then(RecoveryId::from_byte)
-            .ok_or_else(bad_signature)?;
+        let parity = parity.and_then(RecoveryId::from_byte).ok_or_else(bad_signature)?;
         if signature.normalize_s() == signature {
             Ok(Self { signature, parity })
         } else {
@@ -55,9 +53,8 @@ impl EvmSignature {
         for (place, byte) in bytes.iter_mut().zip(self.signature.to_bytes()) {
             *place = byte;
         }
-        if let [.., last] = &mut bytes {
-            *last = PARITY_BASE + self.parity.to_byte();
-        }
+        let [.., last] = &mut bytes;
+        *last = PARITY_BASE + self.parity.to_byte();
         bytes
     }
 

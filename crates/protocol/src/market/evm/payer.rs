@@ -69,7 +69,10 @@ fn is_hex(text: &str) -> bool {
 }
 
 /// Halves go to the even neighbour, as in Python.
-#[expect(clippy::cast_possible_truncation, reason = "it is whole, and a double holds it exactly")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "it is whole, and a double holds it exactly"
+)]
 fn cents(amount_usd: f64) -> i64 {
     let cents = (amount_usd * 100.0).round_ties_even();
     if cents.abs() < CENTS_MAX { cents as i64 } else { -1 }

@@ -91,7 +91,18 @@ fn numbers_have_256_bits() {
     assert_eq!(Word::parse(&most).unwrap().to_u128(), None);
     assert!(Word::from(9_u64) < Word::from(256_u64));
     let beyond = "115792089237316195423570985008687907853269984665640564039457584007913129639936";
-    for bad in ["", "-1", "+1", "1.0", "1e3", "0x", " 1", "٣", beyond, &format!("{most}0")] {
+    for bad in [
+        "",
+        "-1",
+        "+1",
+        "1.0",
+        "1e3",
+        "0x",
+        " 1",
+        "٣",
+        beyond,
+        &format!("{most}0"),
+    ] {
         assert!(Word::parse(bad).is_err(), "{bad}");
     }
     assert!(Word::parse_hash("0x1").is_err());
@@ -101,7 +112,10 @@ fn numbers_have_256_bits() {
 fn a_debit_is_signed_as_the_sdks_sign_it() {
     let (authorization, signature, domain, vector) = sdk();
     let digest = authorization.digest(&domain);
-    assert_eq!(format!("0x{}", hex::encode(digest)), text(&vector, "expectedDigest"));
+    assert_eq!(
+        format!("0x{}", hex::encode(digest)),
+        text(&vector, "expectedDigest")
+    );
     let signer = Address::parse(text(&vector, "expectedSigner")).unwrap();
     assert_eq!(signature.recover(&digest).unwrap(), signer);
     let key = key(text(&vector, "ethereumPrivateKeyHex"));
@@ -114,16 +128,34 @@ fn a_debit_that_was_changed_was_signed_by_somebody_else() {
     let (authorization, signature, domain, vector) = sdk();
     let signer = Address::parse(text(&vector, "expectedSigner")).unwrap();
     let changed = [
-        DebitAuthorization { amount: Word::from(5_000_001_u64), ..authorization },
-        DebitAuthorization { nonce: Word::from(1_u64), ..authorization },
-        DebitAuthorization { hub: authorization.token, ..authorization },
-        DebitAuthorization { receipt_id: authorization.channel_id, ..authorization },
+        DebitAuthorization {
+            amount: Word::from(5_000_001_u64),
+            ..authorization
+        },
+        DebitAuthorization {
+            nonce: Word::from(1_u64),
+            ..authorization
+        },
+        DebitAuthorization {
+            hub: authorization.token,
+            ..authorization
+        },
+        DebitAuthorization {
+            receipt_id: authorization.channel_id,
+            ..authorization
+        },
     ];
     for changed in changed {
         assert_ne!(signature.recover(&changed.digest(&domain)).ok(), Some(signer));
     }
-    let elsewhere = Domain { chain_id: 8_453, ..domain.clone() };
-    assert_ne!(signature.recover(&authorization.digest(&elsewhere)).ok(), Some(signer));
+    let elsewhere = Domain {
+        chain_id: 8_453,
+        ..domain.clone()
+    };
+    assert_ne!(
+        signature.recover(&authorization.digest(&elsewhere)).ok(),
+        Some(signer)
+    );
     // Over the hash of the digest, as a library makes it that hashes what it is given.
     let twice = keccak256(&authorization.digest(&domain));
     assert_ne!(signature.recover(&twice).ok(), Some(signer));
@@ -182,7 +214,13 @@ fn a_signature_has_one_form() {
     high[64] = if bytes[64] == 27 { 28 } else { 27 };
     assert!(EvmSignature::from_bytes(&high).is_err());
     assert!(EvmSignature::from_bytes(&[0; 65]).is_err());
-    for bad in ["", "0x", "0x00", &signature.to_string()[2..], &format!("{signature}00")] {
+    for bad in [
+        "",
+        "0x",
+        "0x00",
+        &signature.to_string()[2..],
+        &format!("{signature}00"),
+    ] {
         assert!(EvmSignature::parse(bad).is_err(), "{bad}");
     }
     assert!(EvmKey::from_bytes(&[0; 32]).is_err() && EvmKey::from_bytes(&[0xff; 32]).is_err());
@@ -212,7 +250,10 @@ fn pitfall_25_a_deposit_is_claimed_by_who_paid_it() {
         let payer = Address::parse(text(case, "recovers_to")).unwrap();
         assert_eq!(proof.signer(&signature).unwrap(), payer);
         assert_eq!(key.sign(&personal_digest(&proof.text())), signature);
-        let more = PayerProof { amount_usd: proof.amount_usd + 0.01, ..proof };
+        let more = PayerProof {
+            amount_usd: proof.amount_usd + 0.01,
+            ..proof
+        };
         assert_ne!(more.signer(&signature).ok(), Some(payer));
     }
     assert_eq!(signed, 3);
@@ -229,8 +270,16 @@ fn pitfall_26_no_amount_is_no_cents() {
         (0.005, "0"),
         (0.015, "2"),
     ] {
-        let proof = PayerProof { chain: "base", transaction: "", payer: "", amount_usd };
-        assert!(proof.text().ends_with(&format!("amount_cents:{cents}")), "{amount_usd}");
+        let proof = PayerProof {
+            chain: "base",
+            transaction: "",
+            payer: "",
+            amount_usd,
+        };
+        assert!(
+            proof.text().ends_with(&format!("amount_cents:{cents}")),
+            "{amount_usd}"
+        );
     }
 }
 
@@ -258,13 +307,28 @@ fn a_transfer_is_signed_for_one_token_on_one_chain() {
     };
     let signature = key.sign(&transfer.digest(&token));
     assert!(transfer.is_signed(&token, &signature));
-    let test_net = Domain { chain_id: 84_532, ..token.clone() };
+    let test_net = Domain {
+        chain_id: 84_532,
+        ..token.clone()
+    };
     assert!(!transfer.is_signed(&test_net, &signature));
     for changed in [
-        Transfer { to: key.address(), ..transfer },
-        Transfer { value: Word::from(1_u64), ..transfer },
-        Transfer { nonce: Word::from(0_u64), ..transfer },
-        Transfer { from: transfer.to, ..transfer },
+        Transfer {
+            to: key.address(),
+            ..transfer
+        },
+        Transfer {
+            value: Word::from(1_u64),
+            ..transfer
+        },
+        Transfer {
+            nonce: Word::from(0_u64),
+            ..transfer
+        },
+        Transfer {
+            from: transfer.to,
+            ..transfer
+        },
     ] {
         assert!(!changed.is_signed(&token, &signature), "{changed:?}");
     }

@@ -144,7 +144,13 @@ impl Payment {
     /// # Errors
     /// What of it does not.
     pub fn check(&self, asked: &Requirements, now_secs: u64, needed_until: u64) -> Result<(), Fault> {
-        let Transfer { to, value, valid_after, valid_before, .. } = self.transfer;
+        let Transfer {
+            to,
+            value,
+            valid_after,
+            valid_before,
+            ..
+        } = self.transfer;
         let accepted = Requirements {
             timeout_secs: asked.timeout_secs,
             ..self.accepted.clone()

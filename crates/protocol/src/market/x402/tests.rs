@@ -74,7 +74,14 @@ fn requirements_are_the_object_of_the_specification() {
         Requirements::from_json(&json).unwrap_err()
     };
     assert_eq!(with("scheme", json!("upto")), Fault::Scheme);
-    for network in ["base", "eip155:", "eip155:0", "eip155:08453", "eip155:-1", "solana:x"] {
+    for network in [
+        "base",
+        "eip155:",
+        "eip155:0",
+        "eip155:08453",
+        "eip155:-1",
+        "solana:x",
+    ] {
         assert_eq!(with("network", json!(network)), Fault::Network, "{network}");
     }
     assert_eq!(with("amount", json!(10_000)), Fault::Requirements);
@@ -84,7 +91,10 @@ fn requirements_are_the_object_of_the_specification() {
 
 #[test]
 fn the_402_object_says_what_is_to_be_paid() {
-    let resource = Resource { url: "https://hub.example/x", description: "Echo" };
+    let resource = Resource {
+        url: "https://hub.example/x",
+        description: "Echo",
+    };
     let object = payment_required("why", &resource, &[asked()]);
     assert_eq!(object["x402Version"], 2);
     assert_eq!(object["resource"]["url"], "https://hub.example/x");
@@ -117,14 +127,19 @@ fn what_is_no_payment_is_told_apart() {
     assert_eq!(fault(&|object| object["payload"] = json!({})), Fault::Payload);
     let signature = |text: &str| fault(&|object| object["payload"]["signature"] = json!(text));
     assert_eq!(signature("0x00"), Fault::Signature);
-    let order = |name: &str, value: Value| {
-        fault(&|object| object["payload"]["authorization"][name] = value.clone())
-    };
+    let order =
+        |name: &str, value: Value| fault(&|object| object["payload"]["authorization"][name] = value.clone());
     assert_eq!(order("from", json!("alice")), Fault::Payload);
     assert_eq!(order("value", json!("1e4")), Fault::Payload);
     assert_eq!(order("value", json!(10_000)), Fault::Payload);
     assert_eq!(order("nonce", Value::Null), Fault::Payload);
-    for header in ["", "%%%", "bnVsbA==", "0xdeadbeef", &"A".repeat(X402_HEADER_CHARS_MAX + 4)] {
+    for header in [
+        "",
+        "%%%",
+        "bnVsbA==",
+        "0xdeadbeef",
+        &"A".repeat(X402_HEADER_CHARS_MAX + 4),
+    ] {
         assert!(Payment::from_header(header).is_err());
     }
 }
@@ -135,19 +150,71 @@ fn a_payment_pays_exactly_what_is_asked() {
         let payment = Payment::from_json(payload(change)).unwrap();
         payment.check(&asked(), NOW, NOW + 30).unwrap_err()
     };
-    assert_eq!(fault(&|transfer| transfer.value = Word::from(9_999_u64)), Fault::Value);
-    assert_eq!(fault(&|transfer| transfer.value = Word::from(10_001_u64)), Fault::Value);
-    assert_eq!(fault(&|transfer| transfer.to = wallet().address()), Fault::Recipient);
-    assert_eq!(fault(&|transfer| transfer.valid_after = Word::from(NOW)), Fault::ValidAfter);
-    assert_eq!(fault(&|transfer| transfer.valid_before = Word::from(NOW + 30)), Fault::ValidBefore);
-    assert_eq!(fault(&|transfer| transfer.from = asked().pay_to), Fault::Signature);
+    assert_eq!(
+        fault(&|transfer| transfer.value = Word::from(9_999_u64)),
+        Fault::Value
+    );
+    assert_eq!(
+        fault(&|transfer| transfer.value = Word::from(10_001_u64)),
+        Fault::Value
+    );
+    assert_eq!(
+        fault(&|transfer| transfer.to = wallet().address()),
+        Fault::Recipient
+    );
+    assert_eq!(
+        fault(&|transfer| transfer.valid_after = Word::from(NOW)),
+        Fault::ValidAfter
+    );
+    assert_eq!(
+        fault(&|transfer| transfer.valid_before = Word::from(NOW + 30)),
+        Fault::ValidBefore
+    );
+    assert_eq!(
+        fault(&|transfer| transfer.from = asked().pay_to),
+        Fault::Signature
+    );
     let payment = Payment::from_json(payload(|_| {})).unwrap();
     let against = |asked: Requirements| payment.check(&asked, NOW, NOW).unwrap_err();
-    assert_eq!(against(Requirements { amount: 20_000, ..asked() }), Fault::Requirements);
-    assert_eq!(against(Requirements { chain_id: 8_453, ..asked() }), Fault::Network);
-    assert_eq!(against(Requirements { asset: asked().pay_to, ..asked() }), Fault::Requirements);
-    assert_eq!(against(Requirements { asset_name: "USD Coin".to_owned(), ..asked() }), Fault::Requirements);
-    assert_eq!(payment.check(&Requirements { timeout_secs: 5, ..asked() }, NOW, NOW), Ok(()));
+    assert_eq!(
+        against(Requirements {
+            amount: 20_000,
+            ..asked()
+        }),
+        Fault::Requirements
+    );
+    assert_eq!(
+        against(Requirements {
+            chain_id: 8_453,
+            ..asked()
+        }),
+        Fault::Network
+    );
+    assert_eq!(
+        against(Requirements {
+            asset: asked().pay_to,
+            ..asked()
+        }),
+        Fault::Requirements
+    );
+    assert_eq!(
+        against(Requirements {
+            asset_name: "USD Coin".to_owned(),
+            ..asked()
+        }),
+        Fault::Requirements
+    );
+    assert_eq!(
+        payment.check(
+            &Requirements {
+                timeout_secs: 5,
+                ..asked()
+            },
+            NOW,
+            NOW
+        ),
+        Ok(())
+    );
 }
 
 #[test]
@@ -159,5 +226,8 @@ fn what_became_of_it_is_the_object_of_the_specification() {
         json!({ "success": true, "transaction": "0xabc", "network": "eip155:84532", "payer": payer.to_string() })
     );
     let not = not_settled(&asked(), payer, Fault::Funds.as_str());
-    assert_eq!((&not["success"], &not["errorReason"]), (&json!(false), &json!("insufficient_funds")));
+    assert_eq!(
+        (&not["success"], &not["errorReason"]),
+        (&json!(false), &json!("insufficient_funds"))
+    );
 }
