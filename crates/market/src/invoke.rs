@@ -25,9 +25,9 @@ mod price;
 mod request;
 mod routed;
 mod run;
-mod x402;
 #[cfg(test)]
 mod tests;
+mod x402;
 
 pub use jobs::{Followed, Job, JobEvent, JobFeed, JobHandle, JobReport, JobShown, JobStage, StreamPlace};
 
@@ -158,12 +158,11 @@ impl Market {
         }
         let offer = self.offer(&request, hub.as_deref())?;
         *sold = Some(Arc::clone(&offer));
-        let (cost, route) = match self.route(&offer, &request, &call, &payer)? {
-            Some((cost, route)) => (cost, Some(route)),
-            None => {
-                let cost = self.cost(&offer, &request, payer);
-                (cost.map_err(|refusal| self.with_terms(refusal, &offer))?, None)
-            }
+        let (cost, route) = if let Some((cost, route)) = self.route(&offer, &request, &call, &payer)? {
+            (cost, Some(route))
+        } else {
+            let cost = self.cost(&offer, &request, payer);
+            (cost.map_err(|refusal| self.with_terms(refusal, &offer))?, None)
         };
         input::check(&offer, &request).await?;
         let id = self.draw_uuid();

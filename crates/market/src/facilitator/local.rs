@@ -48,7 +48,11 @@ impl LocalFacilitator {
     /// What a wallet has of a token.
     pub fn balance(&self, asset: Address, wallet: Address) -> u128 {
         let ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-        ledger.balances.get(&(asset, wallet)).copied().unwrap_or(self.grant)
+        ledger
+            .balances
+            .get(&(asset, wallet))
+            .copied()
+            .unwrap_or(self.grant)
     }
 
     fn now_secs(&self) -> u64 {
@@ -69,7 +73,12 @@ impl LocalFacilitator {
 impl Ledger {
     /// Whether the payer has enough, and this nonce not used: what it has and what the recipient has.
     fn funds(&self, payment: &Payment, asked: &Requirements, grant: u128) -> Result<(u128, u128), Fault> {
-        let of = |wallet| self.balances.get(&(asked.asset, wallet)).copied().unwrap_or(grant);
+        let of = |wallet| {
+            self.balances
+                .get(&(asked.asset, wallet))
+                .copied()
+                .unwrap_or(grant)
+        };
         let (payer, nonce) = (payment.transfer.from, payment.transfer.nonce);
         if self.used.contains_key(&(payer, nonce)) {
             return Err(Fault::State);

@@ -90,9 +90,8 @@ impl Market {
             ));
         }
         let shown = headers.payment.iter().find(|(name, _)| *name == SIGNATURE_HEADER);
-        let (_, header) = shown.ok_or_else(|| {
-            refuse("This hub speaks x402 version 2: the payment is in PAYMENT-SIGNATURE.")
-        })?;
+        let (_, header) = shown
+            .ok_or_else(|| refuse("This hub speaks x402 version 2: the payment is in PAYMENT-SIGNATURE."))?;
         let payment = Payment::from_header(header);
         let signed = payment.and_then(|payment| payment.check_signature().map(|()| payment));
         signed.map(Some).map_err(|fault| {
@@ -238,7 +237,9 @@ impl Market {
             .with("reason", told(&reason, TOLD_BYTES_MAX));
         let mut refusal = self.with_terms(refusal, &plan.offer);
         let response = wire::not_settled(&paying.asked, paying.payer(), &reason);
-        refusal.headers.push((RESPONSE_HEADER, wire::to_header(&response)));
+        refusal
+            .headers
+            .push((RESPONSE_HEADER, wire::to_header(&response)));
         self.payments.count(Some(&Settled::Refused(reason)));
         self.withdraw(plan, &refusal).await;
         Invoked {

@@ -237,8 +237,12 @@ pub trait Invocations {
     /// Takes over calls whose payment was being made by a process that is lost: of `holder`, or, for `None`, those that are
     /// past their deadline. They are the caller's (`by`) until `until`, so that each is asked about by one process. At most
     /// `limit` and a page.
-    async fn unsettled(&self, take: TakeOver, limit: u32, now: Timestamp)
-    -> Result<Vec<Unsettled>, StoreError>;
+    async fn unsettled(
+        &self,
+        take: TakeOver,
+        limit: u32,
+        now: Timestamp,
+    ) -> Result<Vec<Unsettled>, StoreError>;
 
     /// Ends one that is under way or being settled.
     async fn finish(&self, id: Uuid, finish: Finish, now: Timestamp) -> Result<Finished, StoreError>;

@@ -11,17 +11,18 @@ use bytes::Bytes;
 use tokio::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
 
-use super::steps::{ChangePeer, ForgetPeer, ForgetSilentPeers, TakeDuePeers};
 use super::steps::{
     Abandon, AddKey, BeginInvocation, CloseChannel, CreateAccount, Credit, ExpireChannels, FinishInvocation,
     ForgetAnswers, OpenChannel, PayOut, RevokeKey, SetBudget, Settle, Step, Suspend, TakeUnsettled, TopUp,
 };
-use super::{MarketPeers, PeerChange, PeerChanged, PeerLine, PeerNote, PreviewRow};
+use super::steps::{ChangePeer, ForgetPeer, ForgetSilentPeers, TakeDuePeers};
 use super::{
     Account, AccountId, Accounts, ApiKey, Begin, Begun, Channel, ChannelId, Channels, Closed, Created,
     Credited, Earned, Earnings, Entry, Finish, Finished, Idempotency, Invocation, Invocations, KeyId,
-    NewAccount, NewChannel, NewKey, Opened, PaidOut, Planned, StoreError, TakeOver, ToppedUp, Totals, Unsettled,
+    NewAccount, NewChannel, NewKey, Opened, PaidOut, Planned, StoreError, TakeOver, ToppedUp, Totals,
+    Unsettled,
 };
+use super::{MarketPeers, PeerChange, PeerChanged, PeerLine, PeerNote, PreviewRow};
 use crate::money::Usd;
 use crate::peers::MarketPeer;
 use state::State;

@@ -378,10 +378,7 @@ pub trait Rows: Send {
     fn put_earned(&mut self, row: &EarnedRow) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
     /// One peer.
-    fn peer(
-        &mut self,
-        url: &str,
-    ) -> impl Future<Output = Result<Option<MarketPeer>, Self::Error>> + Send;
+    fn peer(&mut self, url: &str) -> impl Future<Output = Result<Option<MarketPeer>, Self::Error>> + Send;
 
     /// The peers with this key pinned, the first by their addresses.
     fn peers_with_key(

@@ -98,17 +98,15 @@ async fn is_valid(facilitator: &impl Facilitator, payment: &Payment, asked: &Req
 pub async fn a_good_payment_is_made_once(facilitator: &impl Facilitator) {
     let good = payment(1, |_| {});
     assert!(is_valid(facilitator, &good, &asked()).await);
-    assert!(is_valid(facilitator, &good, &asked()).await, "looking makes nothing");
-    let Settled::Done(transaction) = facilitator.settle(&good, &asked()).await.unwrap() else {
-        panic!("a good payment is not made");
-    };
-    assert!(!transaction.is_empty());
+    assert!(
+        is_valid(facilitator, &good, &asked()).await,
+        "looking makes nothing"
+    );
+    let made = facilitator.settle(&good, &asked()).await.unwrap();
+    assert!(matches!(&made, Settled::Done(transaction) if !transaction.is_empty()));
     assert!(!is_valid(facilitator, &good, &asked()).await);
-    match facilitator.settle(&good, &asked()).await.unwrap() {
-        Settled::Done(again) => assert_eq!(again, transaction),
-        Settled::Unclear(_) => {}
-        Settled::Refused(reason) => panic!("a payment that was made is refused: {reason}"),
-    }
+    let again = facilitator.settle(&good, &asked()).await.unwrap();
+    assert!(again == made || matches!(again, Settled::Unclear(_)), "{again:?}");
 }
 
 /// Before the work, and after it.
@@ -120,8 +118,22 @@ pub async fn what_is_no_payment_is_refused(facilitator: &impl Facilitator) {
         payment(1, |transfer| transfer.valid_before = Word::from(NOW_SECS)),
         payment(1, |transfer| transfer.valid_after = Word::from(NOW_SECS)),
         payment_for(&Requirements { amount: 1, ..asked() }, 1, |_| {}),
-        payment_for(&Requirements { asset: wallet(3).address(), ..asked() }, 1, |_| {}),
-        payment_for(&Requirements { chain_id: 1, ..asked() }, 1, |_| {}),
+        payment_for(
+            &Requirements {
+                asset: wallet(3).address(),
+                ..asked()
+            },
+            1,
+            |_| {},
+        ),
+        payment_for(
+            &Requirements {
+                chain_id: 1,
+                ..asked()
+            },
+            1,
+            |_| {},
+        ),
     ];
     for other in &others {
         assert!(!is_valid(facilitator, other, &asked()).await, "{other:?}");
@@ -147,7 +159,10 @@ pub async fn nobody_pays_what_it_has_not(facilitator: &impl Facilitator) {
 pub async fn a_nonce_is_good_once(facilitator: &impl Facilitator) {
     let first = facilitator.settle(&payment(1, |_| {}), &asked()).await.unwrap();
     assert!(matches!(first, Settled::Done(_)));
-    let dearer = Requirements { amount: 400_000, ..asked() };
+    let dearer = Requirements {
+        amount: 400_000,
+        ..asked()
+    };
     let second = payment_for(&dearer, 1, |_| {});
     assert!(!is_valid(facilitator, &second, &dearer).await);
     let settled = facilitator.settle(&second, &dearer).await.unwrap();

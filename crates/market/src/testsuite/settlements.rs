@@ -11,8 +11,8 @@ use super::fixtures::{
 };
 use crate::money::Usd;
 use crate::store::{
-    Answer, Begin, Begun, Charge, Finish, Finished, InvocationStatus, Outcome, PaymentClaim, Planned,
-    TakeOver, Unpayable, Unsettled,
+    Begin, Begun, Charge, Finish, Finished, InvocationStatus, Outcome, PaymentClaim, Planned, TakeOver,
+    Unpayable, Unsettled,
 };
 
 /// A call that is paid with the payment of this name.
@@ -39,7 +39,12 @@ fn planned(nonce: &str) -> Planned {
 }
 
 fn paid_by(transaction: &str, nonce: Option<&str>) -> Finish {
-    end(Outcome::Paid { transaction: transaction.to_owned() }, nonce)
+    end(
+        Outcome::Paid {
+            transaction: transaction.to_owned(),
+        },
+        nonce,
+    )
 }
 
 fn end(outcome: Outcome, nonce: Option<&str>) -> Finish {
@@ -59,7 +64,10 @@ async fn finish<S: Store>(store: &S, number: u128, finish: Finish) -> Finished {
 }
 
 async fn settle<S: Store>(store: &S, number: u128, nonce: &str) -> Finished {
-    store.settle(call_id(number), planned(nonce), at(2)).await.unwrap()
+    store
+        .settle(call_id(number), planned(nonce), at(2))
+        .await
+        .unwrap()
 }
 
 async fn take<S: Store>(store: &S, holder: Option<u128>, secs: i64) -> Vec<Unsettled> {
@@ -83,18 +91,31 @@ async fn directly<S: Store>(store: &S) -> (Usd, u64, Usd) {
 pub async fn a_payment_pays_one_call<S: Store>(store: Arc<S>) {
     let used = Begun::Unpayable(Unpayable::PaymentUsed);
     assert_eq!(begin(&*store, direct(1, "p", "0.25")).await, Begun::Started);
-    assert_eq!(begin(&*store, direct(1, "p", "0.25")).await, Begun::Started, "the very same call");
+    assert_eq!(
+        begin(&*store, direct(1, "p", "0.25")).await,
+        Begun::Started,
+        "the very same call"
+    );
     assert_eq!(begin(&*store, direct(2, "p", "0.25")).await, used);
     assert_eq!(store.invocation(call_id(2)).await.unwrap(), None);
     assert_eq!(begin(&*store, direct(3, "q", "0.25")).await, Begun::Started);
     assert_eq!(settle(&*store, 1, "1").await, Finished::Done);
     assert_eq!(begin(&*store, direct(2, "p", "0.25")).await, used);
-    assert_eq!(finish(&*store, 1, paid_by("0xabc", Some("1"))).await, Finished::Done);
+    assert_eq!(
+        finish(&*store, 1, paid_by("0xabc", Some("1"))).await,
+        Finished::Done
+    );
     assert_eq!(begin(&*store, direct(2, "p", "0.25")).await, used);
-    assert_eq!(finish(&*store, 1, paid_by("0xabc", Some("1"))).await, Finished::NotStarted);
+    assert_eq!(
+        finish(&*store, 1, paid_by("0xabc", Some("1"))).await,
+        Finished::NotStarted
+    );
     assert_eq!(directly(&*store).await, (usd("0.25"), 1, Usd::ZERO));
     let there = store.invocation(call_id(1)).await.unwrap().unwrap();
-    assert_eq!((there.status, there.charged), (InvocationStatus::Finished, Usd::ZERO));
+    assert_eq!(
+        (there.status, there.charged),
+        (InvocationStatus::Finished, Usd::ZERO)
+    );
     assert_eq!(store.receipt("rcpt_1").await.unwrap(), Some(receipt("1").receipt));
 }
 
@@ -104,7 +125,13 @@ pub async fn a_payment_that_was_not_made_is_given_back<S: Store>(store: Arc<S>) 
         (1, Outcome::Released),
         (2, Outcome::Withdrawn),
         (3, Outcome::Cancelled),
-        (4, Outcome::Captured { amount: usd("1"), fee: usd("1") }),
+        (
+            4,
+            Outcome::Captured {
+                amount: usd("1"),
+                fee: usd("1"),
+            },
+        ),
     ] {
         assert_eq!(begin(&*store, direct(number, "p", "0.25")).await, Begun::Started);
         assert_eq!(finish(&*store, number, end(outcome, None)).await, Finished::Done);
@@ -113,7 +140,10 @@ pub async fn a_payment_that_was_not_made_is_given_back<S: Store>(store: Arc<S>) 
     assert_eq!(store.abandon(None, 10, at(60)).await.unwrap(), [call_id(5)]);
     assert_eq!(begin(&*store, direct(6, "p", "0.25")).await, Begun::Started);
     assert_eq!(settle(&*store, 6, "6").await, Finished::Done);
-    assert_eq!(finish(&*store, 6, end(Outcome::Withdrawn, None)).await, Finished::Done);
+    assert_eq!(
+        finish(&*store, 6, end(Outcome::Withdrawn, None)).await,
+        Finished::Done
+    );
     assert_eq!(begin(&*store, direct(7, "p", "0.25")).await, Begun::Started);
     assert_eq!(directly(&*store).await, (Usd::ZERO, 0, Usd::ZERO));
 }
@@ -122,14 +152,21 @@ pub async fn a_payment_that_was_not_made_is_given_back<S: Store>(store: Arc<S>) 
 pub async fn a_call_that_is_being_paid_is_not_given_up<S: Store>(store: Arc<S>) {
     assert_eq!(begin(&*store, direct(1, "p", "0.25")).await, Begun::Started);
     assert_eq!(settle(&*store, 1, "1").await, Finished::Done);
-    assert_eq!(settle(&*store, 1, "1").await, Finished::Done, "the answer was lost");
+    assert_eq!(
+        settle(&*store, 1, "1").await,
+        Finished::Done,
+        "the answer was lost"
+    );
     assert!(store.abandon(None, 10, at(9_000)).await.unwrap().is_empty());
     let of_process = store.abandon(Some(Uuid::from_u128(1)), 10, at(9_000)).await;
     assert!(of_process.unwrap().is_empty());
     for outcome in [
         Outcome::Released,
         Outcome::Cancelled,
-        Outcome::Captured { amount: usd("1"), fee: Usd::ZERO },
+        Outcome::Captured {
+            amount: usd("1"),
+            fee: Usd::ZERO,
+        },
     ] {
         assert_eq!(finish(&*store, 1, end(outcome, None)).await, Finished::NotStarted);
     }
@@ -158,11 +195,12 @@ pub async fn what_was_being_paid_is_taken_up<S: Store>(store: Arc<S>) {
         planned: planned("1"),
         since: at(1),
     };
-    assert_eq!(take(&*store, None, 60).await, [expected.clone()]);
+    let expected = vec![expected];
+    assert_eq!(take(&*store, None, 60).await, expected);
     assert_eq!(take(&*store, None, 60).await, [], "somebody is at it");
     assert_eq!(take(&*store, Some(1), 60).await, [], "it is another's now");
-    assert_eq!(take(&*store, Some(2), 61).await, [expected.clone()]);
-    assert_eq!(take(&*store, None, 161).await, [expected]);
+    assert_eq!(take(&*store, Some(2), 61).await, expected);
+    assert_eq!(take(&*store, None, 161).await, expected);
     finish(&*store, 1, paid_by("0xabc", Some("1"))).await;
     assert_eq!(take(&*store, Some(2), 9_000).await, []);
     assert_eq!(directly(&*store).await, (usd("0.25"), 1, Usd::ZERO));
@@ -172,7 +210,10 @@ pub async fn what_was_being_paid_is_taken_up<S: Store>(store: Arc<S>) {
 pub async fn a_payment_of_which_nobody_knows_stays_claimed<S: Store>(store: Arc<S>) {
     begin(&*store, direct(1, "p", "0.25")).await;
     settle(&*store, 1, "1").await;
-    assert_eq!(finish(&*store, 1, end(Outcome::Unclear, None)).await, Finished::Done);
+    assert_eq!(
+        finish(&*store, 1, end(Outcome::Unclear, None)).await,
+        Finished::Done
+    );
     let again = begin(&*store, direct(2, "p", "0.25")).await;
     assert_eq!(again, Begun::Unpayable(Unpayable::PaymentUsed));
     assert_eq!(store.receipt("rcpt_1").await.unwrap(), None);
@@ -190,23 +231,29 @@ pub async fn a_withdrawn_call_may_be_asked_again<S: Store>(store: Arc<S>) {
     finish(&*store, 1, end(Outcome::Withdrawn, Some("1"))).await;
     let there = store.invocation(call_id(1)).await.unwrap().unwrap();
     assert_eq!((there.status, there.answer), (InvocationStatus::Abandoned, None));
-    assert_eq!((repeated().await, store.receipt("rcpt_1").await.unwrap()), (None, None));
+    assert_eq!(
+        (repeated().await, store.receipt("rcpt_1").await.unwrap()),
+        (None, None)
+    );
     assert_eq!(begin(&*store, asked(2)).await, Begun::Started);
     settle(&*store, 2, "2").await;
     assert_eq!(repeated().await, Some(Begun::Running(call_id(2))));
     finish(&*store, 2, paid_by("0xabc", None)).await;
-    let Some(Begun::Again(there)) = repeated().await else {
-        panic!("it is not answered again");
+    let again = match repeated().await {
+        Some(Begun::Again(there)) => there.answer,
+        _ => None,
     };
-    let Answer { status, body } = there.answer.unwrap();
-    assert_eq!((status, body), (200, answer("end").body));
+    assert_eq!(again, Some(answer("end")));
 }
 
 /// Never twice, nor outside where it is paid here; and a name of any length is kept short.
 pub async fn a_call_is_paid_in_one_way<S: Store>(store: Arc<S>) {
     open_account(&*store, "a", "1").await;
     let both = Begin {
-        charge: Some(Charge { purse: of_account("a"), amount: usd("0.25") }),
+        charge: Some(Charge {
+            purse: of_account("a"),
+            amount: usd("0.25"),
+        }),
         ..direct(1, "p", "0.25")
     };
     assert_eq!(begin(&*store, both).await, Begun::Started);

@@ -13,12 +13,13 @@ use uuid::Uuid;
 
 use crate::money::Usd;
 use crate::peers::MarketPeer;
-use crate::store::{MarketPeers, PeerChange, PeerChanged, PeerLine, PeerNote, PreviewRow};
 use crate::store::{
     Account, AccountId, Accounts, ApiKey, Begin, Begun, Channel, ChannelId, Channels, Closed, Created,
     Credited, Earned, Earnings, Entry, Finish, Finished, Idempotency, Invocation, Invocations, KeyId,
-    MemoryMarket, NewAccount, NewChannel, NewKey, Opened, PaidOut, Planned, StoreError, TakeOver, ToppedUp, Totals, Unsettled,
+    MemoryMarket, NewAccount, NewChannel, NewKey, Opened, PaidOut, Planned, StoreError, TakeOver, ToppedUp,
+    Totals, Unsettled,
 };
+use crate::store::{MarketPeers, PeerChange, PeerChanged, PeerLine, PeerNote, PreviewRow};
 
 /// Counts down: while it is above zero, the step fails.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use aip_protocol::market::x402::{REQUIRED_HEADER, RESPONSE_HEADER, SIGNATURE_HEADER, to_header};
 use serde_json::json;
 
-use self::chain::{Bank, header_json};
+use self::chain::{Bank, header_json, payable, shows};
 use super::desk::{Does, ask, nothing, once, tier, usd};
 use crate::money::Usd;
 use crate::provider::ProviderError;
@@ -39,18 +39,32 @@ async fn a_call_is_paid_past_the_hub() {
     let bank = Bank::new();
     let (invoked, body) = bank.invoke(bank.pays(1, 1), ask(json!({ "a": 1.0 }))).await;
     assert_eq!((invoked.status, &body["result"]), (200, &json!({ "a": 1.0 })));
-    assert_eq!((&body["price_usd"], &body["payment"]["success"]), (&json!(0.01), &json!(true)));
+    assert_eq!(
+        (&body["price_usd"], &body["payment"]["success"]),
+        (&json!(0.01), &json!(true))
+    );
     assert!(bank.desk.is_receipt(&body["receipt"], "0.01"));
     let (name, header) = &invoked.headers[0];
     assert_eq!(*name, RESPONSE_HEADER);
     assert_eq!(header_json(header), body["payment"]);
     assert_eq!(bank.moved(1), 10_000);
     let earned = bank.desk.store.earned(&super::desk::seller()).await.unwrap();
-    assert_eq!((earned.paid_directly, earned.earned, earned.calls), (usd("0.01"), Usd::ZERO, 1));
+    assert_eq!(
+        (earned.paid_directly, earned.earned, earned.calls),
+        (usd("0.01"), Usd::ZERO, 1)
+    );
     let totals = bank.desk.totals().await;
-    assert_eq!((totals.paid_directly, totals.fees, totals.held), (usd("0.01"), Usd::ZERO, Usd::ZERO));
+    assert_eq!(
+        (totals.paid_directly, totals.fees, totals.held),
+        (usd("0.01"), Usd::ZERO, Usd::ZERO)
+    );
     let nonce = body["receipt"]["nonce"].as_str().unwrap();
-    assert!(crate::store::Invocations::receipt(&*bank.desk.store, nonce).await.unwrap().is_some());
+    assert!(
+        crate::store::Invocations::receipt(&*bank.desk.store, nonce)
+            .await
+            .unwrap()
+            .is_some()
+    );
 }
 
 #[tokio::test]
@@ -62,7 +76,10 @@ async fn pitfall_24_a_payment_pays_one_call() {
     assert_eq!(refusal.code.as_str(), "payment_invalid");
     assert_eq!(refusal.body()["reason"], "payment_used");
     let (second, _) = bank.invoke(bank.pays(1, 2), ask(json!({}))).await;
-    assert_eq!((second.status, bank.desk.calls(), bank.moved(1)), (200, 2, 20_000));
+    assert_eq!(
+        (second.status, bank.desk.calls(), bank.moved(1)),
+        (200, 2, 20_000)
+    );
 }
 
 #[tokio::test]
@@ -76,13 +93,17 @@ async fn the_same_call_again_is_answered_and_not_paid() {
     }
     // Another wallet's key is another key.
     let (other, _) = bank.invoke(once(KEY, bank.pays(2, 1)), ask(json!({}))).await;
-    assert_eq!((other.replayed, bank.desk.calls(), bank.moved(1)), (false, 2, 10_000));
+    assert_eq!(
+        (other.replayed, bank.desk.calls(), bank.moved(1)),
+        (false, 2, 10_000)
+    );
 }
 
 #[tokio::test]
 async fn pitfall_21_no_result_no_payment_and_the_payment_is_given_back() {
     let bank = Bank::new();
-    bank.desk.does(Does::Fail(ProviderError::Refused("no".to_owned())));
+    bank.desk
+        .does(Does::Fail(ProviderError::Refused("no".to_owned())));
     let (failed, _) = bank.invoke(bank.pays(1, 1), ask(json!({}))).await;
     bank.desk.does(Does::Panic);
     let (broken, _) = bank.invoke(bank.pays(1, 1), ask(json!({}))).await;
@@ -96,7 +117,7 @@ async fn pitfall_21_no_result_no_payment_and_the_payment_is_given_back() {
 async fn pitfall_31_a_refused_input_costs_no_payment() {
     let bank = Bank::new();
     bank.desk.sell(|offer| {
-        bank.payable(offer);
+        payable(offer);
         offer.input_schema = Some(super::desk::schema(json!({ "required": ["town"] })));
     });
     let refusal = bank.refusal(bank.pays(1, 1), ask(json!({}))).await;
@@ -109,14 +130,14 @@ async fn pitfall_31_a_refused_input_costs_no_payment() {
 async fn what_is_free_is_not_paid() {
     let bank = Bank::new();
     bank.desk.sell(|offer| {
-        bank.payable(offer);
+        payable(offer);
         offer.price = Usd::ZERO;
     });
     let (free, _) = bank.invoke(bank.pays(1, 1), ask(json!({}))).await;
     assert_eq!((free.status, bank.moved(1)), (200, 0));
     // The free tier is for who does not pay.
     bank.desk.sell(|offer| {
-        bank.payable(offer);
+        payable(offer);
         offer.free_tier = Some(tier("T", 5.0));
     });
     let (paid, _) = bank.invoke(bank.pays(1, 1), ask(json!({ "T": 1 }))).await;
@@ -130,7 +151,7 @@ async fn many_at_once_with_one_payment_are_one_call() {
     let calls = (0..20).map(|_| {
         let bank = Arc::clone(&bank);
         tokio::spawn(async move {
-            let call = bank.call(bank.pays(1, 1), ask(json!({})));
+            let call = super::desk::call(bank.pays(1, 1), &ask(json!({})));
             bank.desk.market.invoke(call).await.answer.is_ok()
         })
     });
@@ -151,7 +172,7 @@ async fn another_spelling_of_a_payment_is_the_same_payment() {
         *order = json!(order.as_str().unwrap().to_lowercase());
     }
     payment["resource"] = json!({ "url": "https://elsewhere.example" });
-    let headers = bank.shows(SIGNATURE_HEADER, &to_header(&payment));
+    let headers = shows(SIGNATURE_HEADER, &to_header(&payment));
     let refusal = bank.refusal(headers, ask(json!({}))).await;
     assert_eq!(refusal.body()["reason"], "payment_used");
 }

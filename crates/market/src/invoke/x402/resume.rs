@@ -65,8 +65,15 @@ impl Market {
                     receipt: Some(planned.receipt),
                 };
                 let is_kept = self.finish(id, finish).await;
-                let answer = if is_kept { answer } else { unsettled(&answer, "settling") };
-                Invoked { headers, ..answer.into() }
+                let answer = if is_kept {
+                    answer
+                } else {
+                    unsettled(&answer, "settling")
+                };
+                Invoked {
+                    headers,
+                    ..answer.into()
+                }
             }
             Some(Settled::Unclear(reason) | Settled::Refused(reason)) => {
                 tracing::error!(
@@ -121,7 +128,8 @@ impl Market {
             settled = Some(Settled::Unclear("the facilitator never said".to_owned()));
         }
         let is_told = settled.is_some();
-        self.end_paid(one.id, one.planned, (&payment, &asked), settled).await;
+        self.end_paid(one.id, one.planned, (&payment, &asked), settled)
+            .await;
         is_told
     }
 
@@ -149,7 +157,9 @@ impl Market {
         self.tasks.spawn(async move {
             match market.resume_payments(holder).await {
                 Ok(0) => {}
-                Ok(count) => tracing::warn!(count, "{count} payments that were being made have come to an end"),
+                Ok(count) => {
+                    tracing::warn!(count, "{count} payments that were being made have come to an end")
+                }
                 Err(error) => tracing::warn!(%error, "payments that are being made were not looked at"),
             }
             market.resuming.store(false, Ordering::Release);

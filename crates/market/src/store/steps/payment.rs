@@ -138,7 +138,9 @@ impl Step for TakeUnsettled {
         let TakeOver { holder, by, until } = self.take;
         let mut taken = Vec::new();
         for mut row in rows.settling(holder, whole(self.now), page(self.limit)).await? {
-            let key = row.payment.ok_or_else(|| R::corrupt("a call without a payment is being settled"))?;
+            let key = row
+                .payment
+                .ok_or_else(|| R::corrupt("a call without a payment is being settled"))?;
             let payment = of_call(rows, key).await?;
             let planned = payment.planned;
             let planned = planned.ok_or_else(|| R::corrupt("nobody knows what a call ends with"))?;

@@ -4,9 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use aip_protocol::market::evm::Address;
-use aip_protocol::market::evm::Word;
 use aip_protocol::market::evm::transfer::Transfer;
+use aip_protocol::market::evm::{Address, Word};
 use aip_protocol::market::x402::{Payment, Requirements, SIGNATURE_HEADER, to_header};
 use async_trait::async_trait;
 use base64::Engine as _;
@@ -18,7 +17,7 @@ use serde_json::Value;
 use super::super::desk::{Desk, call, config, nothing};
 use crate::facilitator::local::{CHAIN_ID, LocalFacilitator};
 use crate::facilitator::{Facilitator, FacilitatorError, Settled, Terms, Verified, X402};
-use crate::invoke::{InvokeCall, InvokeHeaders, Invoked};
+use crate::invoke::{InvokeHeaders, Invoked};
 use crate::market::{Market, MarketConfig};
 use crate::offer::Offer;
 use crate::refusal::MarketRefusal;
@@ -110,19 +109,14 @@ impl Bank {
         seams.x402 = Some(Arc::new(X402 { terms, facilitator }));
         desk.market = Market::new(config, seams, Box::new(StdRng::seed_from_u64(5)));
         let bank = Self { desk, chain };
-        bank.desk.sell(|offer| bank.payable(offer));
+        bank.desk.sell(payable);
         bank
-    }
-
-    /// Gives an offer an address to be paid at.
-    pub(super) fn payable(&self, offer: &mut Offer) {
-        offer.payout = Some(Address::from_bytes([0x11; 20]));
     }
 
     /// What a call of the seller's costs.
     pub(super) fn asked(&self) -> Requirements {
         let mut offer = super::super::desk::offer();
-        self.payable(&mut offer);
+        payable(&mut offer);
         let x402 = self.desk.market.seams.x402.as_ref().unwrap();
         x402.asked(&offer, config().provider_timeout).unwrap()
     }
@@ -137,19 +131,7 @@ impl Bank {
     /// Pays what is asked, from a wallet, with a nonce.
     pub(super) fn pays(&self, number: u8, nonce: u8) -> InvokeHeaders {
         let payment = self.payment(number, nonce, |_| {});
-        self.shows(SIGNATURE_HEADER, &to_header(&payment.json))
-    }
-
-    pub(super) fn shows(&self, name: &'static str, value: &str) -> InvokeHeaders {
-        InvokeHeaders {
-            x402: true,
-            payment: vec![(name, value.to_owned())],
-            ..nothing()
-        }
-    }
-
-    pub(super) fn call(&self, headers: InvokeHeaders, body: Value) -> InvokeCall {
-        call(headers, &body)
+        shows(SIGNATURE_HEADER, &to_header(&payment.json))
     }
 
     /// A call that is made.
@@ -178,6 +160,19 @@ impl Bank {
     pub(super) fn moved(&self, number: u8) -> u128 {
         let asset = self.asked().asset;
         GRANT - self.chain.local.balance(asset, wallet(number).address())
+    }
+}
+
+/// Gives an offer an address to be paid at.
+pub(super) fn payable(offer: &mut Offer) {
+    offer.payout = Some(Address::from_bytes([0x11; 20]));
+}
+
+pub(super) fn shows(name: &'static str, value: &str) -> InvokeHeaders {
+    InvokeHeaders {
+        x402: true,
+        payment: vec![(name, value.to_owned())],
+        ..nothing()
     }
 }
 

@@ -30,7 +30,10 @@ async fn a_facilitator_that_is_silent_is_asked_again() {
     let (invoked, body) = bank.invoke(bank.pays(1, 1), ask(json!({}))).await;
     assert_eq!((invoked.status, body.get("settled")), (200, None));
     assert!(bank.desk.is_receipt(&body["receipt"], "0.01"));
-    assert_eq!((bank.moved(1), bank.desk.totals().await.paid_directly), (10_000, usd("0.01")));
+    assert_eq!(
+        (bank.moved(1), bank.desk.totals().await.paid_directly),
+        (10_000, usd("0.01"))
+    );
 }
 
 /// The buyer has its result at once, and its receipt when somebody says that it paid.
@@ -39,11 +42,21 @@ async fn a_payment_of_which_nobody_says_anything_is_asked_about_later() {
     let bank = Bank::new();
     says(&bank, [Says::NothingOfIt, Says::Nothing, Says::Nothing]);
     let (invoked, body) = bank.invoke(once(KEY, bank.pays(1, 1)), ask(json!({}))).await;
-    assert_eq!((invoked.status, &body["settled"], &body["receipt"]), (200, &json!(false), &Value::Null));
-    assert_eq!((&body["payment"]["status"], &body["result"]), (&json!("settling"), &json!({})));
+    assert_eq!(
+        (invoked.status, &body["settled"], &body["receipt"]),
+        (200, &json!(false), &Value::Null)
+    );
+    assert_eq!(
+        (&body["payment"]["status"], &body["result"]),
+        (&json!("settling"), &json!({}))
+    );
     let refusal = bank.refusal(once(KEY, bank.pays(1, 1)), ask(json!({}))).await;
     assert_eq!(refusal.code.as_str(), "idempotency_in_progress");
-    assert_eq!(bank.desk.market.resume_payments(None).await.unwrap(), 0, "it has time yet");
+    assert_eq!(
+        bank.desk.market.resume_payments(None).await.unwrap(),
+        0,
+        "it has time yet"
+    );
     bank.desk.clock.advance(Duration::from_mins(10));
     says(&bank, [Says::Nothing, Says::Nothing, Says::Nothing]);
     assert_eq!(bank.desk.market.resume_payments(None).await.unwrap(), 0);
@@ -62,12 +75,25 @@ async fn a_refusal_after_silence_is_unclear() {
     let bank = Bank::new();
     says(
         &bank,
-        [Says::NothingOfIt, Says::This(Settled::Refused("insufficient_funds".to_owned()))],
+        [
+            Says::NothingOfIt,
+            Says::This(Settled::Refused("insufficient_funds".to_owned())),
+        ],
     );
-    let (_, first) = bank.invoke(once(KEY, bank.pays(1, 1)), ask(json!({ "a": 1 }))).await;
-    assert_eq!((&first["result"], &first["settled"]), (&json!({ "a": 1 }), &json!(false)));
-    assert_eq!((&first["payment"]["status"], &first["receipt"]), (&json!("unclear"), &Value::Null));
-    let (invoked, body) = bank.invoke(once(KEY, bank.pays(1, 1)), ask(json!({ "a": 1 }))).await;
+    let (_, first) = bank
+        .invoke(once(KEY, bank.pays(1, 1)), ask(json!({ "a": 1 })))
+        .await;
+    assert_eq!(
+        (&first["result"], &first["settled"]),
+        (&json!({ "a": 1 }), &json!(false))
+    );
+    assert_eq!(
+        (&first["payment"]["status"], &first["receipt"]),
+        (&json!("unclear"), &Value::Null)
+    );
+    let (invoked, body) = bank
+        .invoke(once(KEY, bank.pays(1, 1)), ask(json!({ "a": 1 })))
+        .await;
     assert_eq!((invoked.replayed, body), (true, first));
     let refusal = bank.refusal(bank.pays(1, 1), ask(json!({}))).await;
     assert_eq!(refusal.body()["reason"], "payment_used");
@@ -83,9 +109,15 @@ async fn a_crash_after_the_payment_loses_nothing() {
     assert_eq!((invoked.status, &body["settled"]), (200, &json!(false)));
     assert_eq!(bank.moved(1), 10_000);
     let next = bank.desk.another(config(), 9);
-    assert_eq!(next.recover().await.unwrap(), 0, "what is being paid is not given up");
+    assert_eq!(
+        next.recover().await.unwrap(),
+        0,
+        "what is being paid is not given up"
+    );
     next.drained().await;
-    let (invoked, body) = bank.invoke_on(&next, once(KEY, bank.pays(1, 1)), ask(json!({}))).await;
+    let (invoked, body) = bank
+        .invoke_on(&next, once(KEY, bank.pays(1, 1)), ask(json!({})))
+        .await;
     assert!(invoked.replayed && bank.desk.is_receipt(&body["receipt"], "0.01"));
     assert_eq!((bank.desk.calls(), bank.moved(1)), (1, 10_000));
     assert_eq!(bank.desk.totals().await.paid_directly, usd("0.01"));
@@ -104,8 +136,13 @@ async fn a_crash_before_the_payment_costs_nothing() {
     let next = bank.desk.another(config(), 9);
     assert_eq!(next.recover().await.unwrap(), 1);
     bank.desk.does(Does::Echo);
-    let (invoked, _) = bank.invoke_on(&next, once(KEY, bank.pays(1, 1)), ask(json!({}))).await;
-    assert_eq!((invoked.status, invoked.replayed, bank.moved(1)), (200, false, 10_000));
+    let (invoked, _) = bank
+        .invoke_on(&next, once(KEY, bank.pays(1, 1)), ask(json!({})))
+        .await;
+    assert_eq!(
+        (invoked.status, invoked.replayed, bank.moved(1)),
+        (200, false, 10_000)
+    );
 }
 
 /// The processes of a cluster take up what one of them left, after its time.
