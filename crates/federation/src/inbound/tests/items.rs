@@ -225,7 +225,7 @@ async fn a_sender_whose_hub_is_down_for_a_moment_waits_and_a_fork_does_not() {
 
 #[tokio::test]
 async fn mail_of_an_agent_without_a_sound_history_is_refused_for_good() {
-    let mut world = World::new();
+    let world = World::new();
     let mut odd = world.peer.agent("odd", 50, world.clock.now());
     odd.rotate(51, world.clock.now());
     let item = world.item(1, &world.envelope(&odd, &world.bob).1);
