@@ -37,9 +37,9 @@ section! {
         pub static_peers: Vec<String> = Vec::new();
         /// Whether a new peer starts small, and may do more as it grows older and its mail is good.
         pub ramp: bool = true;
-        /// Messages per second that a known peer may hand in.
+        /// Messages per second that a known peer may hand in, to each process of this hub.
         pub peer_items_per_sec: u32 = 500, in 1..=1_000_000;
-        /// Bytes per second that a known peer may hand in.
+        /// Bytes per second that a known peer may hand in, to each process of this hub.
         pub peer_bytes_per_sec: u64 = 16 * 1024 * 1024, in 65_536..=1 << 40;
         /// Messages that may wait for one peer.
         pub queue_messages_max: u32 = 100_000, in 1..=100_000_000;

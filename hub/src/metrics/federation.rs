@@ -18,6 +18,7 @@ pub(super) fn add(
     families.sending(federation)?;
     families.waiting(views)?;
     families.receiving(&federation.inbound.counters().read())?;
+    families.looks(federation)?;
     families.peers(&federation.inbound.loads(VIEWS_MAX))
 }
 
@@ -134,6 +135,34 @@ impl Families {
         )
     }
 
+    /// Of hubs and of agents elsewhere: the labels are closed lists.
+    fn looks(&self, federation: &Federation) -> Result<(), prometheus::Error> {
+        let answered = Opts::new(
+            "aip_federation_lookups_total",
+            "Look-ups of peers and of agents elsewhere that were answered, by where the answer came from",
+        );
+        let answered = IntCounterVec::new(answered, &["of", "from"])?;
+        let missed = Opts::new(
+            "aip_federation_lookup_failures_total",
+            "Look-ups of peers and of agents elsewhere without an answer, by why",
+        );
+        let missed = IntCounterVec::new(missed, &["of", "kind"])?;
+        let kinds = [
+            ("peer", federation.directory.looks()),
+            ("identity", federation.identities.looks()),
+        ];
+        for (of, looks) in kinds {
+            for (source, count) in looks.answered() {
+                answered.with_label_values(&[of, source.as_str()]).inc_by(count);
+            }
+            for (miss, count) in looks.missed() {
+                missed.with_label_values(&[of, miss.as_str()]).inc_by(count);
+            }
+        }
+        self.0.register(Box::new(answered))?;
+        self.0.register(Box::new(missed))
+    }
+
     fn peers(&self, loads: &[PeerLoad]) -> Result<(), prometheus::Error> {
         let skew = Opts::new(
             "aip_federation_peer_clock_behind_milliseconds",
@@ -147,8 +176,14 @@ impl Families {
             "Requests of a peer turned away because its budget was used up",
         );
         let slowed = IntCounterVec::new(slowed, &["peer"])?;
+        let unauthentic = Opts::new(
+            "aip_federation_peer_unauthentic_total",
+            "Requests in the name of a peer that were not from it, or could not be shown to be",
+        );
+        let unauthentic = IntCounterVec::new(unauthentic, &["peer"])?;
         for load in loads {
             let peer = [load.domain.as_str()];
+            unauthentic.with_label_values(&peer).inc_by(load.unauthentic);
             items.with_label_values(&peer).inc_by(load.items.stored);
             slowed.with_label_values(&peer).inc_by(load.slowed);
             if let Some(behind) = load.skew_ms {
@@ -157,6 +192,7 @@ impl Families {
         }
         self.0.register(Box::new(skew))?;
         self.0.register(Box::new(items))?;
+        self.0.register(Box::new(unauthentic))?;
         self.0.register(Box::new(slowed))
     }
 }
