@@ -36,7 +36,7 @@ fn decoded(header: &str) -> Value {
 async fn open(x402: &str) -> Result<Shop> {
     let shop = Shop::open_at(settings(&format!("\n[market_x402]\nenabled = true\n{x402}"))).await?;
     let mut offer = shop.offer("paid@v1", Some("0.25"), &json!({}));
-    offer.attributes.insert("payout_address", PAYOUT.into());
+    offer.attributes.insert("payout_address", PAYOUT);
     aip_tests::market::sell(&shop.hub, &shop.seller, &[offer]).await?;
     Ok(shop)
 }
@@ -133,7 +133,7 @@ async fn what_does_not_pay_is_told_before_the_work() -> Result<()> {
     let shop = local().await?;
     shop.sells("unpayable@v1", Some("0.25")).await?;
     let mut dear = shop.offer("dear@v1", Some("101"), &json!({}));
-    dear.attributes.insert("payout_address", PAYOUT.into());
+    dear.attributes.insert("payout_address", PAYOUT);
     aip_tests::market::sell(&shop.hub, &shop.seller, &[dear]).await?;
     let terms = terms(&shop).await;
     let mut elsewhere = terms.clone();
