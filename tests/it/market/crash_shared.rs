@@ -2,7 +2,6 @@
 //! held, and whoever asks again there has its answer for one payment.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use aip_client::Client;
@@ -185,11 +184,10 @@ async fn two_processes_stay_exact_on_one_channel() -> Result<()> {
     let key = mall.key("1").await?;
     // Enough for 41 of them, and half a price.
     let open = channel(mall.cluster.hub(0), &key, 0.124_5).await?;
-    let asked = AtomicUsize::new(0);
-    let one = |_number: usize| {
-        let at = asked.fetch_add(1, Ordering::Relaxed) % 2;
+    let one = |number: usize| {
+        let url = mall.cluster.hub(number % 2).url();
         let request = open.on(call("shop", "paid@v1", &json!({})));
-        async move { ask(mall.cluster.hub(at).url(), &request).await }
+        async move { ask(url, &request).await }
     };
     let answers = join_all((0..100).map(one)).await;
     let (paid, unpaid): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 200);
