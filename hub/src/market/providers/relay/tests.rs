@@ -10,6 +10,7 @@ use aip_relay::inbox::Item;
 use aip_relay::session::SessionId;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
+use tokio_util::sync::CancellationToken;
 
 use super::super::testing::{call, offer};
 use super::*;
@@ -278,4 +279,69 @@ async fn an_answer_reaches_the_process_that_asked() {
         assert_eq!(verdicts, ["later", "later", "later", "ignored"]);
     }))
     .await;
+}
+
+#[actix_web::test]
+async fn a_provider_says_how_far_it_is_and_is_told_to_stop() {
+    local(Box::pin(async {
+        let hub = hub_with_agent().await;
+        let (shop, thief) = (hub.registered("shop").await, hub.registered("thief").await);
+        let (progress, cancelled) = (ProgressSink::alone(), CancellationToken::new());
+        let call = ProviderCall {
+            progress: Some(progress.clone()),
+            cancelled: cancelled.clone(),
+            ..call(json!({"town": "Köln"}), PATIENCE)
+        };
+        let providers = RelayProviders::new(hub.hub.app.agent.clone());
+        let offer = offer(shop.did.as_str(), Way::Relay);
+        let calling = tokio::task::spawn_local(async move { providers.call(&offer, call).await });
+        let (envelope, body) = question(&hub, &shop).await;
+        assert_eq!(body["progress"], json!(true), "it may say so");
+        let word = |body: Value| answer(body);
+        let good = word(json!({"id": ID, "progress": {"done": 0.5}}));
+        assert_eq!(answered(&hub, &shop, &envelope, PROGRESS, &good).await, "answered");
+        let part = word(json!({"id": ID, "chunk": "Once"}));
+        assert_eq!(answered(&hub, &shop, &envelope, PROGRESS, &part).await, "answered");
+        // Of somebody else, about another call, of another form: nothing is said by that.
+        assert_eq!(answered(&hub, &thief, &envelope, PROGRESS, &good).await, "ignored");
+        for odd in [
+            word(json!({"id": "other", "progress": 1})),
+            word(json!({"id": ID})),
+            word(json!([1])),
+            b"\xff".to_vec(),
+        ] {
+            answered(&hub, &shop, &envelope, PROGRESS, &odd).await;
+        }
+        let told: Vec<_> = progress
+            .told()
+            .into_iter()
+            .map(|word| (word.kind.as_str(), String::from_utf8(word.data.to_vec()).unwrap()))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("progress", r#"{"done":0.5}"#.to_owned()),
+                ("chunk", r#""Once""#.to_owned())
+            ]
+        );
+        cancelled.cancel();
+        assert_eq!(calling.await.unwrap(), Err(ProviderError::TimedOut));
+        let (withdrawal, body) = latest(&hub, &shop).await;
+        assert_eq!((withdrawal.kind.as_str(), body), (CANCEL, json!({ "id": ID })));
+        assert_eq!(withdrawal.reply_to, Some(envelope.id.hyphenated().to_string()));
+        assert_eq!((&withdrawal.thread, withdrawal.from), (&envelope.thread, envelope.from.clone()));
+        // Nobody hears any more.
+        assert_eq!(answered(&hub, &shop, &envelope, PROGRESS, &good).await, "ignored");
+    }))
+    .await;
+}
+
+/// The last message in a mailbox.
+async fn latest(hub: &TestHub, agent: &TestAgent) -> (Envelope, Value) {
+    let inbox = &hub.hub.app.inbox;
+    let reader = inbox.reader(agent.did.clone(), None, SessionId::from_random(2)).await;
+    let item = reader.unwrap().unwrap().read(9).await.unwrap().items.pop().unwrap();
+    let envelope = Envelope::parse(&item.wire).unwrap();
+    let plaintext = envelope.open(&agent.opening).unwrap();
+    (envelope, plaintext.body)
 }
