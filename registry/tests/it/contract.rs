@@ -31,7 +31,13 @@ mod sqlite {
     aip_registry::stamp_contract!(open());
     aip_registry::stamp_peers!(open());
     aip_registry::stamp_peer_bounds!(open());
-    aip_market::stamp_market!(open());
+
+    /// The market's suites, one of which is about peers as well.
+    mod market {
+        use super::open;
+
+        aip_market::stamp_market!(open());
+    }
 }
 
 mod postgres {
@@ -49,7 +55,13 @@ mod postgres {
     aip_registry::stamp_contract!(open());
     aip_registry::stamp_peers!(open());
     aip_registry::stamp_peer_bounds!(open());
-    aip_market::stamp_market!(open());
+
+    /// The market's suites, one of which is about peers as well.
+    mod market {
+        use super::open;
+
+        aip_market::stamp_market!(open());
+    }
 }
 
 /// The one that the federation room's own tests stand on.
