@@ -80,7 +80,7 @@ fn key(number: u8) -> SigningKey {
 
 fn tool(capability: &str) -> Value {
     json!({
-        "name": format!("p.{capability}"), "product_id": "p", "capability_id": capability, "description": "Draws lots.",
+        "name": format!("p.{capability}"), "product_id": "pd", "capability_id": capability, "description": "Draws lots.",
         "input_schema": { "type": "object", "required": ["seed"] }, "price_per_call_usd": 0.01, "source_hub": "local",
     })
 }
@@ -207,11 +207,11 @@ async fn what_an_approved_hub_sells_is_sold_here() {
     assert_eq!((&peers["count"], &peers["peers"][0]["status"]), (&json!(1), &json!("active")));
     assert_eq!(peers["peers"][0]["public_key"], key_text(key(1).public()));
     // AIP's search finds it, too, and says whose it is.
-    let found = world.hub.found("draw", 1).await;
+    let found = world.hub.found("draw", 2).await;
     assert_eq!(found["results"][0]["attributes"]["source_hub"], ONE);
     assert_eq!(found["results"][0]["source_hub"], "one.example");
     for (query, count) in [
-        ("intent=draw", 1),
+        ("intent=draw", 2),
         ("hub=any", 2),
         ("hub=local", 0),
         ("hub=https://One.example/", 2),

@@ -22,7 +22,7 @@ fn now() -> Timestamp {
 
 fn tool(number: usize) -> Plain {
     json!({
-        "name": format!("p.c{number}"), "product_id": "p", "capability_id": format!("c{number}@v1"),
+        "name": format!("p.c{number}"), "product_id": "pd", "capability_id": format!("c{number}@v1"),
         "description": "Does it.", "input_schema": { "type": "object" }, "price_per_call_usd": 0.01,
         "source_hub": "local", "invoke_url": "http://169.254.169.254/latest",
     })
@@ -63,7 +63,7 @@ fn a_tool_is_taken_up_with_what_it_costs() {
         tool["input_schema"] = json!({ "type": "object", "properties": { "seed": { "minimum": 0.5 } } });
     })]);
     let row = &catalogue.rows[0];
-    assert_eq!((row.product_id.as_str(), row.capability_id.as_str()), ("p", "c0@v1"));
+    assert_eq!((row.product_id.as_str(), row.capability_id.as_str()), ("pd", "c0@v1"));
     assert_eq!((row.name.as_str(), row.category.as_deref()), ("Draw lots", Some("chance")));
     assert_eq!(row.price.micros(), 1, "never below the price that was named");
     assert_eq!(row.input_schema.as_ref().unwrap()["properties"]["seed"]["minimum"], json!(0.5));

@@ -47,7 +47,7 @@ fn peer(url: &str) -> MarketPeer {
 
 fn row(capability: &str) -> Row {
     Row {
-        product_id: "p".to_owned(),
+        product_id: "pd".to_owned(),
         capability_id: capability.to_owned(),
         name: "Draw".to_owned(),
         description: "Draws.".to_owned(),
@@ -83,7 +83,7 @@ async fn what_a_peer_sells_is_an_offer_of_that_hub() {
     assert_eq!(stored.agent.as_str(), "did:aip:one.example:hub");
     assert_eq!(stored.expires_at, Some(at(6)));
     let offer = offer(&stored).unwrap();
-    assert_eq!((offer.product_id.as_str(), offer.capability_id.as_str()), ("p", "draw@v1"));
+    assert_eq!((offer.product_id.as_str(), offer.capability_id.as_str()), ("pd", "draw@v1"));
     assert_eq!((offer.price.micros(), offer.way.clone()), (10_000, Some(Way::Peer)));
     let Source::Peer(source) = &offer.source else { unreachable!() };
     assert_eq!((source.hub.as_str(), source.name.as_str()), (ONE, "One"));
