@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use actix_web::body::MessageBody;
 use actix_web::dev::Service as _;
 use actix_web::http::StatusCode;
 use actix_web::http::header::HeaderMap;

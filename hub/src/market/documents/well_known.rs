@@ -60,6 +60,7 @@ pub(super) fn signed(facts: &Facts, sold: &Sold, now: Timestamp) -> Value {
         ("payment_rails", rails(facts)),
         ("free_trial", trial(facts)),
         ("idempotency", idempotency()),
+        ("jobs", jobs(facts)),
         ("generated_at", time_text(now).into()),
     ];
     let members = members.into_iter().map(|(name, value)| (name.to_owned(), value));
@@ -147,6 +148,16 @@ fn trial(facts: &Facts) -> Value {
         ("excluded_capabilities", Value::Array(Vec::new())),
         ("exhausted_status", 429_u32.into()),
         ("exhausted_error", "trial_quota_exhausted".into()),
+    ])
+}
+
+fn jobs(facts: &Facts) -> Value {
+    Value::from([
+        ("prefer", Value::from("respond-async")),
+        ("accept", "text/event-stream".into()),
+        ("jobs_url", facts.url("/ai-market/v2/jobs")),
+        ("secret_header", "X-AIMarket-Job-Secret".into()),
+        ("kept_secs", secs(ANSWERS_KEPT)),
     ])
 }
 
