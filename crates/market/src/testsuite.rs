@@ -11,6 +11,7 @@
 )]
 
 pub mod accounts;
+pub mod cancels;
 pub mod channels;
 pub mod crowds;
 pub mod earnings;
@@ -48,6 +49,9 @@ macro_rules! stamp_market {
             the_same_is_answered_again, another_body_is_told, the_very_same_call_is_begun_once,
             an_end_comes_once, what_is_lost_is_given_up, what_is_past_its_deadline_is_given_up,
             answers_are_forgotten,
+        ]);
+        $crate::stamp_market!(@suite cancels, $open, [
+            a_cancelled_call_costs_nothing, what_has_ended_is_not_cancelled, what_is_being_settled_is_not_cancelled,
         ]);
         $crate::stamp_market!(@suite settlements, $open, [
             a_payment_pays_one_call, a_payment_that_was_not_made_is_given_back,

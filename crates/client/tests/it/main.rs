@@ -12,6 +12,8 @@ mod exec;
 #[cfg(test)]
 mod fake;
 #[cfg(test)]
+mod followed;
+#[cfg(test)]
 mod identity;
 #[cfg(test)]
 mod listings;

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aip_client::protocol::clock::{Clock as _, ManualClock};
-use aip_client::{Client, Draft, Incoming, KIND_INVOKE, KIND_INVOKED, Registration, Served, SystemClock};
+use aip_client::{
+    Client, Draft, Incoming, KIND_CANCEL, KIND_INVOKE, KIND_INVOKED, KIND_PROGRESS, Registration, Served,
+    SystemClock,
+};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
@@ -221,4 +224,100 @@ async fn the_command_sells_what_a_program_does() {
         said.contains("refused: this capability is not served now"),
         "{said}"
     );
+}
+
+#[tokio::test]
+async fn a_call_that_is_followed_says_how_far_it_is() {
+    let hub = FakeHub::start().await;
+    let (asker, bob) = (agent(&hub, "hub").await, agent(&hub, "bob").await);
+    let mut answers = listen(&asker);
+    let followed = Draft::json(
+        format!("bob#{}", hub.domain),
+        json!({"id": ID, "product_id": "shop", "capability_id": "echo@v1", "input": 1, "progress": true}),
+    );
+    let sent = asker
+        .send(&followed.kind(KIND_INVOKE).thread("t1").expires_in(Duration::from_mins(5)))
+        .await
+        .unwrap();
+    let stop = Arc::new(Notify::new());
+    let (server, until) = (bob.clone(), stop.clone());
+    let task = tokio::spawn(async move {
+        let mut listener = listen(&server);
+        let handler = |call: aip_client::ServedCall| async move {
+            assert!(call.progress.is_followed());
+            call.progress.progress(json!({"done": 0.5})).await;
+            call.progress.chunk("Once").await;
+            Ok(call.input)
+        };
+        server
+            .serve(&mut listener, handler, |_| (), until.notified())
+            .await
+    });
+    for (kind, expected) in [
+        (KIND_PROGRESS, json!({"id": ID, "progress": {"done": 0.5}})),
+        (KIND_PROGRESS, json!({"id": ID, "chunk": "Once"})),
+        (KIND_INVOKED, json!({"id": ID, "ok": true, "result": 1})),
+    ] {
+        let message = next(&mut answers).await;
+        assert_eq!((message.kind.as_str(), body(&message)), (kind, expected));
+        assert_eq!(message.reply_to, Some(sent.id.to_string()));
+        assert_eq!(message.thread.as_deref(), Some("t1"));
+        answers.ack(&message).await.unwrap();
+    }
+    stop.notify_one();
+    within(task).await.unwrap().unwrap();
+}
+
+/// All its hands are full of calls that do not end: it hears of a cancelled one all the same, also of one that waits.
+#[tokio::test]
+async fn a_cancelled_call_is_dropped_and_settled() {
+    let hub = FakeHub::start().await;
+    let (asker, bob) = (agent(&hub, "hub").await, agent(&hub, "bob").await);
+    let thief = agent(&hub, "thief").await;
+    let mut ids = Vec::new();
+    for number in 0..aip_client::limits::CALLS_AT_ONCE + 1 {
+        ids.push(asker.send(&asking(&hub, &json!(number))).await.unwrap().id);
+    }
+    let (told, mut heard) = mpsc::channel(64);
+    let stop = Arc::new(Notify::new());
+    let (server, until) = (bob.clone(), stop.clone());
+    let task = tokio::spawn(async move {
+        let mut listener = listen(&server);
+        let begun = told.clone();
+        let handler = |call: aip_client::ServedCall| {
+            let begun = begun.clone();
+            async move {
+                begun.try_send(format!("begun {}", call.input)).unwrap();
+                std::future::pending().await
+            }
+        };
+        let tell = |served: &Served| match served {
+            Served::Cancelled(call) => told.try_send(format!("cancelled {}", call.input)).unwrap(),
+            other => told.try_send(format!("{other:?}")).unwrap(),
+        };
+        server.serve(&mut listener, handler, tell, until.notified()).await
+    });
+    for number in 0..aip_client::limits::CALLS_AT_ONCE {
+        assert_eq!(within(heard.recv()).await.unwrap(), format!("begun {number}"));
+    }
+    let withdraw = |id: uuid::Uuid| {
+        Draft::json(format!("bob#{}", hub.domain), json!({"id": ID}))
+            .kind(KIND_CANCEL)
+            .reply_to(id.to_string())
+    };
+    // Of a stranger it says nothing.
+    thief.send(&withdraw(ids[0])).await.unwrap();
+    assert!(within(heard.recv()).await.unwrap().starts_with("Rejected"));
+    let last = aip_client::limits::CALLS_AT_ONCE;
+    for number in [last, 0] {
+        asker.send(&withdraw(ids[number])).await.unwrap();
+    }
+    let mut words = [within(heard.recv()).await.unwrap(), within(heard.recv()).await.unwrap()];
+    words.sort_unstable();
+    assert_eq!(words, ["cancelled 0".to_owned(), format!("cancelled {last}")], "the last one was never begun");
+    task.abort();
+    assert!(task.await.unwrap_err().is_cancelled());
+    let left = || hub.state().mailboxes["bob"].pending() == aip_client::limits::CALLS_AT_ONCE - 1;
+    eventually("the cancelled ones are settled", left).await;
+    drop(stop);
 }
