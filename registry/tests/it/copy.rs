@@ -102,8 +102,11 @@ async fn a_copy_is_equal_and_copying_again_changes_nothing(place: Place) {
             ("market_invocations", 0),
             ("market_repeats", 0),
             ("market_trials", 0),
+            ("market_payments", 0),
             ("market_receipts", 0),
-            ("market_earnings", 0)
+            ("market_earnings", 0),
+            ("market_peers", 0),
+            ("market_peer_lines", 0)
         ]
     );
     let empty = copy.digest().await.expect("a digest");
