@@ -155,7 +155,8 @@ async fn a_registry_without_listings_gets_them(place: Place) {
              DROP TABLE peer_audit; DROP TABLE market_money; DROP TABLE market_accounts; DROP TABLE market_lines; \
              DROP TABLE market_keys; DROP TABLE market_references; DROP TABLE market_channels; \
              DROP TABLE market_invocations; DROP TABLE market_repeats; DROP TABLE market_trials; \
-             DROP TABLE market_receipts; DROP TABLE market_earnings; DELETE FROM _sqlx_migrations WHERE version > 1",
+             DROP TABLE market_receipts; DROP TABLE market_earnings; DROP TABLE market_peers; \
+             DROP TABLE market_peer_lines; DROP TABLE market_payments; DELETE FROM _sqlx_migrations WHERE version > 1",
         )
         .await;
     let store = place.open().await;
