@@ -91,7 +91,8 @@ fn hub_url(peers: &PeerRoom, body: &Members) -> Result<String, MarketError> {
     if url == peers.own_url {
         return Err(invalid("That is this hub.".to_owned()).into());
     }
-    let said = body.get("well_known_url").and_then(Value::as_str);
+    // The reference sends it empty where it is at its usual place.
+    let said = body.get("well_known_url").and_then(Value::as_str).filter(|said| !said.is_empty());
     if said.is_some_and(|said| !is_discovery(said, &url)) {
         let detail = format!("`well_known_url` is {url}{DISCOVERY_PATH}: a hub's document is below its address.");
         return Err(invalid(detail).with("member", "well_known_url").into());
