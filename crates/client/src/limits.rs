@@ -185,6 +185,8 @@ pub const THREAD_MESSAGES_MAX: u32 = 20;
 
 /// How long a call of a capability may take, where nothing else is said: what a provider gets at most, and the hub's part.
 pub const INVOKE_TIMEOUT: Duration = Duration::from_secs(345);
+/// One event of a call that is followed, in bytes: the largest is its result, of which hubs take 1 MiB.
+pub const EVENT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How long a stream of events may be silent: a hub that is there says so every 15 seconds.
 pub const STREAM_IDLE_MAX: Duration = Duration::from_mins(1);
 /// Jobs whose secrets are kept; the oldest go first.

@@ -13,7 +13,7 @@ use super::MARKET;
 use super::invoke::{checked, may_repeat, read};
 use crate::client::Client;
 use crate::error::{Error, Result};
-use crate::limits::{ANSWER_BYTES_MAX, STREAM_IDLE_MAX};
+use crate::limits::{EVENT_BYTES_MAX, STREAM_IDLE_MAX};
 use crate::market::{Call, CallEvent, Invoked, JobKey, JobState, Purse, Started};
 use crate::transport::{Opened, Request, problem_of};
 use crate::wire::encoded;
@@ -214,7 +214,7 @@ impl Client {
         place: &mut Place,
         hear: &mut impl FnMut(CallEvent),
     ) -> Result<Heard> {
-        let mut decoder = Decoder::new(ANSWER_BYTES_MAX);
+        let mut decoder = Decoder::new(EVENT_BYTES_MAX);
         loop {
             // A hub says something every few seconds, if only that it is there.
             let piece = match timeout(STREAM_IDLE_MAX, opened.chunk()).await {
