@@ -13,6 +13,7 @@ mod crash_shared;
 mod crowd;
 mod doors;
 mod free;
+mod jobs;
 mod money;
 mod pitfalls;
 mod providers;

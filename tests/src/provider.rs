@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 
 /// Header fields of a request that are read at most.
 const FIELDS_MAX: usize = 64;
@@ -50,8 +50,20 @@ pub enum Reply {
     After(Duration, Box<Reply>),
     /// Nothing, for as long as the hub waits.
     Never,
+    /// 200 with this media type and what the other end of the channel gives, as it gives it; the connection ends with it.
+    Stream(&'static str, Pieces),
     /// The connection ends.
     Break,
+}
+
+/// What a stream is made of.
+pub type Pieces = Arc<tokio::sync::Mutex<mpsc::Receiver<Vec<u8>>>>;
+
+/// A stream, piece by piece. It is closed when the hub hangs up.
+#[must_use]
+pub fn pieces() -> (mpsc::Sender<Vec<u8>>, Pieces) {
+    let (say, said) = mpsc::channel(16);
+    (say, Arc::new(tokio::sync::Mutex::new(said)))
 }
 
 impl Reply {
@@ -190,6 +202,7 @@ async fn serve(mut stream: TcpStream, state: Arc<State>) {
                 while matches!(stream.read_buf(&mut buffer).await, Ok(read) if read > 0) {}
                 return;
             }
+            Reply::Stream(media_type, pieces) => return speak(stream, media_type, &pieces).await,
             Reply::Break | Reply::After(..) => return,
         };
         let length = body.len();
@@ -204,6 +217,26 @@ async fn serve(mut stream: TcpStream, state: Arc<State>) {
             return;
         }
     }
+}
+
+/// Says pieces as they come, until there are no more of them or nobody listens.
+async fn speak(mut stream: TcpStream, media_type: &str, pieces: &Pieces) {
+    let mut pieces = pieces.lock().await;
+    let head = format!("HTTP/1.1 200 X\r\ncontent-type: {media_type}\r\nconnection: close\r\n\r\n");
+    let (mut listens, mut says) = stream.split();
+    let mut buffer = [0; 64];
+    let speaking = async {
+        says.write_all(head.as_bytes()).await?;
+        while let Some(piece) = pieces.recv().await {
+            says.write_all(&piece).await?;
+        }
+        says.shutdown().await
+    };
+    tokio::select! {
+        _said = speaking => {}
+        _hung_up = listens.read(&mut buffer) => {}
+    }
+    pieces.close();
 }
 
 /// The next request; `None` at the end of the connection, or when what comes is none.

@@ -51,6 +51,14 @@ impl<'a> Person<'a> {
         }
     }
 
+    /// Types a command that must succeed; what it printed.
+    pub(super) async fn prints(&self, arguments: &[&str]) -> Result<String> {
+        let output = self.command(arguments).output().await?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "aip {arguments:?}: {said}");
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
     /// Types a command that must fail; what it said.
     pub(super) async fn fails(&self, arguments: &[&str]) -> Result<String> {
         let output = self.command(arguments).output().await?;
