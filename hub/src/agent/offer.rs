@@ -98,7 +98,8 @@ pub(super) async fn respond(app: &App, plaintext: &[u8]) -> Result<Found, ApiErr
     let json = Json::parse(&stored.json)?;
     let offer = Offer::from_json(&json)?;
     let commerce = offer.extra.get("commerce").and_then(Json::as_object);
-    let by_hub = commerce.filter(|commerce| commerce.get("answered_by").and_then(Json::as_str) == Some(BY_HUB));
+    let by_hub =
+        commerce.filter(|commerce| commerce.get("answered_by").and_then(Json::as_str) == Some(BY_HUB));
     let answer = Answer {
         item_id,
         status: if by_hub.is_some() { "offered" } else { "elsewhere" },
@@ -115,7 +116,10 @@ pub(super) async fn respond(app: &App, plaintext: &[u8]) -> Result<Found, ApiErr
 fn item_id(body: &Json) -> Result<&str, Refusal> {
     let member = |code: ErrorCode, detail: String| Err(Refusal::new(code, detail).with("member", "item_id"));
     match body.get("item_id") {
-        None => member(ErrorCode::MemberMissing, "The member `item_id` is missing.".to_owned()),
+        None => member(
+            ErrorCode::MemberMissing,
+            "The member `item_id` is missing.".to_owned(),
+        ),
         Some(Json::Str(id)) if (1..=ITEM_ID_BYTES_MAX).contains(&id.len()) => Ok(id),
         Some(_) => {
             let detail = format!("`item_id` is text of 1 to {ITEM_ID_BYTES_MAX} bytes.");
@@ -127,7 +131,9 @@ fn item_id(body: &Json) -> Result<&str, Refusal> {
 /// Whether whoever searches can find it.
 async fn is_open(app: &App, stored: &StoredListing) -> Result<bool, ApiError> {
     let is_over = stored.expires_at.is_some_and(|end| end <= app.clock.now());
-    let is_held = Quarantine::new(&app.settings.search.quarantine).of(stored).is_held();
+    let is_held = Quarantine::new(&app.settings.search.quarantine)
+        .of(stored)
+        .is_held();
     if stored.deleted || is_over || is_held {
         return Ok(false);
     }
@@ -137,7 +143,10 @@ async fn is_open(app: &App, stored: &StoredListing) -> Result<bool, ApiError> {
 
 impl<'a> Details<'a> {
     fn of(stored: &'a StoredListing, offer: &'a Offer, commerce: &Object) -> Self {
-        let price = offer.price.as_deref().map(|amount| Price { amount, currency: offer.currency.as_deref() });
+        let price = offer.price.as_deref().map(|amount| Price {
+            amount,
+            currency: offer.currency.as_deref(),
+        });
         Self {
             answered_by: BY_HUB,
             agent: Party::of(&stored.agent),
@@ -171,6 +180,12 @@ fn media(commerce: &Object) -> Vec<Json> {
 /// How to reach somebody: members that are text.
 fn contact(commerce: &Object) -> Object {
     let members = commerce.get("contact").and_then(Json::as_object);
-    let texts = members.into_iter().flat_map(Object::iter).filter(|(_, value)| value.as_str().is_some());
-    texts.take(CONTACT_MEMBERS_MAX).map(|(name, value)| (name, value.clone())).collect()
+    let texts = members
+        .into_iter()
+        .flat_map(Object::iter)
+        .filter(|(_, value)| value.as_str().is_some());
+    texts
+        .take(CONTACT_MEMBERS_MAX)
+        .map(|(name, value)| (name, value.clone()))
+        .collect()
 }

@@ -54,12 +54,32 @@ const SCHEMAS: [(&str, &[&str]); 2] = [
 ];
 /// Members that a listing has under the same name.
 const KEPT: [&str; 10] = [
-    "agent", "aip", "created_at", "deleted", "expires_at", "invoke", "commerce", "tags", "version", "kind",
+    "agent",
+    "aip",
+    "created_at",
+    "deleted",
+    "expires_at",
+    "invoke",
+    "commerce",
+    "tags",
+    "version",
+    "kind",
 ];
 /// What a hub adds to a tool, and no provider says.
 const OF_HUBS: [&str; 13] = [
-    "access_mode", "offerable", "source_hub", "source_hub_name", "route_status", "routed_price_usd", "routing_fee_bps",
-    "publisher_id", "description_sha256", "schema_sha256", "flags", "free_tier_max", "annotations",
+    "access_mode",
+    "offerable",
+    "source_hub",
+    "source_hub_name",
+    "route_status",
+    "routed_price_usd",
+    "routing_fee_bps",
+    "publisher_id",
+    "description_sha256",
+    "schema_sha256",
+    "flags",
+    "free_tier_max",
+    "annotations",
 ];
 
 impl Feed {
@@ -71,7 +91,10 @@ impl Feed {
         let Value::Object(members) = Value::parse(text)? else {
             return Err(Refusal::new(ErrorCode::MemberInvalid, "A row is a JSON object."));
         };
-        let mut draft = Draft { members, listing: Object::new() };
+        let mut draft = Draft {
+            members,
+            listing: Object::new(),
+        };
         match self {
             Self::Products => draft.product()?,
             Self::Capabilities => draft.capability()?,
@@ -107,7 +130,11 @@ impl Draft {
     fn product(&mut self) -> Result<(), Refusal> {
         self.listing.insert("kind", Feed::Products.kind());
         self.named(&PRODUCT)?;
-        if let Some(stock) = self.members.remove("availability").or_else(|| self.members.remove("in_stock")) {
+        if let Some(stock) = self
+            .members
+            .remove("availability")
+            .or_else(|| self.members.remove("in_stock"))
+        {
             self.listing.insert("available", available(&stock)?);
         }
         if let Some(available) = self.members.remove("available") {
@@ -118,9 +145,14 @@ impl Draft {
 
     fn capability(&mut self) -> Result<(), Refusal> {
         self.listing.insert("kind", Feed::Capabilities.kind());
-        let in_dollars = ["price_per_call_usd", "price_usd"].iter().any(|name| self.members.contains_key(*name));
+        let in_dollars = ["price_per_call_usd", "price_usd"]
+            .iter()
+            .any(|name| self.members.contains_key(*name));
         // One id can be the listing's and the capability's, and a name both as well.
-        let (capability, name) = (self.members.get("capability_id").cloned(), self.members.get("name").cloned());
+        let (capability, name) = (
+            self.members.get("capability_id").cloned(),
+            self.members.get("name").cloned(),
+        );
         self.named(&CAPABILITY)?;
         if in_dollars && !self.listing.contains("currency") {
             self.listing.insert("currency", "USD");
@@ -139,7 +171,8 @@ impl Draft {
             }
         }
         if let Some(url) = self.members.remove("invoke_url") {
-            self.listing.insert("invoke", [("url", Json::from(text("invoke_url", url)?))]);
+            self.listing
+                .insert("invoke", [("url", Json::from(text("invoke_url", url)?))]);
         }
         for name in OF_HUBS.iter().chain(&["name", "title"]) {
             self.members.remove(*name);
@@ -161,7 +194,11 @@ impl Draft {
 
     /// The first that is there and says something; the others are names of something else.
     fn take(&mut self, aliases: &[&str]) -> Option<Value> {
-        let found = aliases.iter().find(|name| self.members.get(**name).is_some_and(|value| *value != Value::Null))?;
+        let found = aliases.iter().find(|name| {
+            self.members
+                .get(**name)
+                .is_some_and(|value| *value != Value::Null)
+        })?;
         self.members.remove(*found)
     }
 
@@ -221,12 +258,18 @@ fn price(value: &Value) -> Result<String, Refusal> {
 }
 
 fn available(value: &Value) -> Result<bool, Refusal> {
-    let should = "true or false, or one of in_stock, out_of_stock, preorder, backorder, discontinued, sold_out";
+    let should =
+        "true or false, or one of in_stock, out_of_stock, preorder, backorder, discontinued, sold_out";
     match value {
         Value::Bool(truth) => Ok(*truth),
         Value::Str(text) => {
             // schema.org writes an address: https://schema.org/InStock.
-            let word = text.rsplit('/').next().unwrap_or_default().to_lowercase().replace(['_', ' ', '-'], "");
+            let word = text
+                .rsplit('/')
+                .next()
+                .unwrap_or_default()
+                .to_lowercase()
+                .replace(['_', ' ', '-'], "");
             match word.as_str() {
                 "instock" | "preorder" | "backorder" | "limitedavailability" | "onlineonly" => Ok(true),
                 "outofstock" | "soldout" | "discontinued" => Ok(false),
@@ -239,7 +282,12 @@ fn available(value: &Value) -> Result<bool, Refusal> {
 
 /// As a listing can hold it.
 fn json(name: &'static str, value: Value) -> Result<Json, Refusal> {
-    let fraction = || invalid(name, "free of fractions: a listing holds whole numbers, and decimal digits as text");
+    let fraction = || {
+        invalid(
+            name,
+            "free of fractions: a listing holds whole numbers, and decimal digits as text",
+        )
+    };
     Ok(match value {
         Value::Null => Json::Null,
         Value::Bool(truth) => Json::Bool(truth),
@@ -261,14 +309,18 @@ fn json(name: &'static str, value: Value) -> Result<Json, Refusal> {
 
 /// Also of one that is written with a fraction of nothing.
 fn whole(number: Number) -> Option<i64> {
-    number.as_i64().or_else(|| number.as_f64().to_string().parse().ok())
+    number
+        .as_i64()
+        .or_else(|| number.as_f64().to_string().parse().ok())
 }
 
 /// A value that an attribute can have.
 fn attribute(value: Value) -> Option<Json> {
     match value {
         Value::Bool(truth) => Some(Json::Bool(truth)),
-        Value::Number(number) => Some(whole(number).map_or_else(|| Json::Str(number.as_f64().to_string()), Json::Int)),
+        Value::Number(number) => {
+            Some(whole(number).map_or_else(|| Json::Str(number.as_f64().to_string()), Json::Int))
+        }
         Value::Str(text) if text.len() <= ATTRIBUTE_TEXT_BYTES_MAX => Some(Json::Str(text)),
         Value::Str(_) | Value::Null | Value::Array(_) | Value::Object(_) => None,
     }

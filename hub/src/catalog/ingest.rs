@@ -174,9 +174,19 @@ impl Ingest<'_> {
             Put::Conflict { version } => return Err(super::conflict(version)),
             Put::TooMany { max } => return Err(super::full(max)),
         };
-        let held = if deleted { Held::No } else { self.quarantine.of(&stored) };
+        let held = if deleted {
+            Held::No
+        } else {
+            self.quarantine.of(&stored)
+        };
         let flags = stored.flags;
-        Ok(Done { id, version, status, flags, held })
+        Ok(Done {
+            id,
+            version,
+            status,
+            flags,
+            held,
+        })
     }
 }
 

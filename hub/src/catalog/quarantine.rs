@@ -43,7 +43,9 @@ impl Held {
 impl Quarantine {
     /// Listings with any of these flags wait.
     pub fn new(flags: &[String]) -> Self {
-        Self { flags: flags.to_vec() }
+        Self {
+            flags: flags.to_vec(),
+        }
     }
 
     /// How a listing stands.
@@ -92,7 +94,10 @@ mod tests {
     use aip_registry::listings::{Origin, Review, Trail};
 
     fn listing(flags: &[&str], verdict: Option<Verdict>) -> StoredListing {
-        let review = verdict.map(|verdict| Review { verdict, texts: [0; 32] });
+        let review = verdict.map(|verdict| Review {
+            verdict,
+            texts: [0; 32],
+        });
         StoredListing {
             id: "lst_x".to_owned(),
             number: 1,
@@ -107,7 +112,10 @@ mod tests {
             change_seq: 1,
             stored_at: Timestamp::UNIX_EPOCH,
             expires_at: None,
-            trail: Trail { review, ..Trail::default() },
+            trail: Trail {
+                review,
+                ..Trail::default()
+            },
         }
     }
 

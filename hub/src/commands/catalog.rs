@@ -76,7 +76,10 @@ impl Command {
 impl Which {
     async fn judge(&self, operator: &Operator, as_json: bool, verdict: &str) -> anyhow::Result<()> {
         let id = &self.id;
-        let is_plain = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let is_plain = !id.is_empty()
+            && id
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         anyhow::ensure!(
             is_plain,
             "{id:?} is no id of a listing, as `aip-hub catalog quarantine list` shows them"
@@ -90,7 +93,11 @@ impl Which {
 }
 
 fn line(suspect: &Value) -> String {
-    let flags = suspect.get("flags").and_then(Value::as_array).into_iter().flatten();
+    let flags = suspect
+        .get("flags")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     let flags: Vec<&str> = flags.filter_map(Value::as_str).collect();
     format!(
         "{}  {:<11} version {}  {}  [{}]  {}",

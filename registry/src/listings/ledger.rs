@@ -77,7 +77,9 @@ impl Ledger {
             return Reviewed::Unknown;
         };
         if version.is_some_and(|version| version != stored.version) {
-            return Reviewed::OtherVersion { version: stored.version };
+            return Reviewed::OtherVersion {
+                version: stored.version,
+            };
         }
         if verdict.is_some_and(|verdict| !stored.judge(verdict)) {
             return Reviewed::Unknown;

@@ -100,12 +100,22 @@ impl Trail {
             return Self::default();
         };
         let before = &stored.trail;
-        let was = if stored.deleted { before.last } else { wording(&stored.json).map(Said::from) };
+        let was = if stored.deleted {
+            before.last
+        } else {
+            wording(&stored.json).map(Said::from)
+        };
         if new.deleted {
-            return Self { last: was, ..before.clone() };
+            return Self {
+                last: was,
+                ..before.clone()
+            };
         }
         let Some(is) = wording(&new.json) else {
-            return Self { last: None, ..before.clone() };
+            return Self {
+                last: None,
+                ..before.clone()
+            };
         };
         let reworded = |was: Option<[u8; 32]>, is: [u8; 32], before: Option<Rewording>| {
             let changed = was.filter(|was| *was != is);
@@ -134,7 +144,9 @@ impl StoredListing {
 
 impl From<Wording> for Said {
     fn from(wording: Wording) -> Self {
-        let Wording { description, schemas, .. } = wording;
+        let Wording {
+            description, schemas, ..
+        } = wording;
         Self { description, schemas }
     }
 }

@@ -11,8 +11,8 @@ use super::MemoryStore;
 use crate::error::StoreError;
 use crate::limits::LISTINGS_PAGE_MAX;
 use crate::listings::{
-    Holding, Ledger, ListingCounts, Listings, NewListing, NewProvider, Provider, Put, StoredListing,
-    Reviewed, Verdict, listing_id,
+    Holding, Ledger, ListingCounts, Listings, NewListing, NewProvider, Provider, Put, Reviewed,
+    StoredListing, Verdict, listing_id,
 };
 use crate::secret::SecretHash;
 
@@ -181,9 +181,8 @@ impl Listings for MemoryStore {
         let after = rows
             .range::<str, _>((start, Bound::Unbounded))
             .map(|(_, row)| row);
-        let suspect = |row: &&StoredListing| {
-            !row.deleted && (!row.flags.is_empty() || row.trail.review.is_some())
-        };
+        let suspect =
+            |row: &&StoredListing| !row.deleted && (!row.flags.is_empty() || row.trail.review.is_some());
         Ok(after.filter(suspect).take(page(limit)).cloned().collect())
     }
 

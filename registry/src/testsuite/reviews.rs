@@ -113,5 +113,9 @@ pub async fn a_verdict_is_about_what_was_looked_at<S: Listings>(store: Arc<S>) {
         assert_eq!(unknown.unwrap(), Reviewed::Unknown, "{id:?}");
     }
     let back = put(&*store, &saying("shop", "a", 4, "clean")).await;
-    assert_eq!(verdict(&back), Some(Verdict::Rejected), "a deletion washes nothing clean");
+    assert_eq!(
+        verdict(&back),
+        Some(Verdict::Rejected),
+        "a deletion washes nothing clean"
+    );
 }

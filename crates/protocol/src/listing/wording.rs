@@ -79,6 +79,9 @@ mod tests {
         assert_eq!(changed(|offer| offer.description.clear()), [true, false, true]);
         let schema = |offer: &mut Offer| drop(offer.extra.insert("input_schema", Object::new()));
         assert_eq!(changed(schema), [false, true, true]);
-        assert_eq!(changed(|offer| offer.tags.push("lots".to_owned())), [false, false, true]);
+        assert_eq!(
+            changed(|offer| offer.tags.push("lots".to_owned())),
+            [false, false, true]
+        );
     }
 }

@@ -14,7 +14,10 @@ const REQUEST: &str = "aip.commerce.offer.request";
 /// What comes of asking: the content type and the body, which fits the published schema.
 async fn answer(hub: &TestHub, asker: &str, body: Value, fate: Fate) -> Value {
     let asker = hub.registered(asker).await;
-    assert_eq!(taken(hub, &asker, REQUEST, &asking(body)).await, Fallen::Done(fate));
+    assert_eq!(
+        taken(hub, &asker, REQUEST, &asking(body)).await,
+        Fallen::Done(fate)
+    );
     let (envelope, plaintext) = inbox(hub, &asker).await.remove(0);
     assert_eq!(envelope.kind, "aip.commerce.offer.response");
     if fate == Fate::Answered {
@@ -22,7 +25,12 @@ async fn answer(hub: &TestHub, asker: &str, body: Value, fate: Fate) -> Value {
         let mut schema: Value = serde_json::from_str(schema).unwrap();
         schema.as_object_mut().unwrap().remove("$id");
         let bytes = plaintext.body.to_string().len();
-        assert_eq!(Schema::new(schema).unwrap().check(&plaintext.body, bytes), Checked::Fits, "{}", plaintext.body);
+        assert_eq!(
+            Schema::new(schema).unwrap().check(&plaintext.body, bytes),
+            Checked::Fits,
+            "{}",
+            plaintext.body
+        );
     }
     plaintext.body
 }
@@ -51,21 +59,48 @@ async fn the_hub_answers_from_a_listing_that_asks_it_to() {
     let hub = with_agent(TestHub::new()).await;
     let shop = hub.registered("etagi").await;
     let id = flat(&hub, &shop, |_| {}).await;
-    let said = answer(&hub, "a", json!({ "item_id": id, "note": "ignored" }), Fate::Answered).await;
-    assert_eq!((&said["status"], &said["answered_by"]), (&json!("offered"), &json!("hub")));
-    assert_eq!(said["agent"], json!({ "did": shop.did.as_str(), "handle": "etagi#hub.example" }));
-    assert_eq!((&said["version"], &said["kind"], &said["listing_id"]), (&json!(3), &json!("product"), &json!("flat-7")));
+    let said = answer(
+        &hub,
+        "a",
+        json!({ "item_id": id, "note": "ignored" }),
+        Fate::Answered,
+    )
+    .await;
+    assert_eq!(
+        (&said["status"], &said["answered_by"]),
+        (&json!("offered"), &json!("hub"))
+    );
+    assert_eq!(
+        said["agent"],
+        json!({ "did": shop.did.as_str(), "handle": "etagi#hub.example" })
+    );
+    assert_eq!(
+        (&said["version"], &said["kind"], &said["listing_id"]),
+        (&json!(3), &json!("product"), &json!("flat-7"))
+    );
     assert_eq!(said["price"], json!({ "amount": "79000", "currency": "RUB" }));
-    assert_eq!(said["details"], json!({ "rooms": 2, "floor": 5, "balcony": true }));
-    assert_eq!(said["media"], json!([{ "url": "https://etagi.example/7.jpg", "type": "image/jpeg", "title": "Plan" }]));
-    assert_eq!(said["contact"], json!({ "phone": "+7 900 000 00 00", "email": "sale@etagi.example" }));
+    assert_eq!(
+        said["details"],
+        json!({ "rooms": 2, "floor": 5, "balcony": true })
+    );
+    assert_eq!(
+        said["media"],
+        json!([{ "url": "https://etagi.example/7.jpg", "type": "image/jpeg", "title": "Plan" }])
+    );
+    assert_eq!(
+        said["contact"],
+        json!({ "phone": "+7 900 000 00 00", "email": "sale@etagi.example" })
+    );
 }
 
 #[actix_web::test]
 async fn of_any_other_listing_it_says_whom_to_ask() {
     let hub = with_agent(TestHub::new()).await;
     let shop = hub.registered("etagi").await;
-    let id = flat(&hub, &shop, |listing| listing["commerce"] = json!({ "answered_by": "agent" })).await;
+    let id = flat(&hub, &shop, |listing| {
+        listing["commerce"] = json!({ "answered_by": "agent" })
+    })
+    .await;
     let said = answer(&hub, "a", json!({ "item_id": id }), Fate::Answered).await;
     let expected = json!({ "item_id": id, "status": "elsewhere", "ask": { "did": shop.did.as_str(), "handle": "etagi#hub.example" } });
     assert_eq!(said, expected);
@@ -83,18 +118,31 @@ async fn what_is_not_offered_is_refused() {
         ("d", json!({}), "member_missing"),
         ("e", json!([]), "member_missing"),
     ] {
-        assert_eq!(answer(&hub, asker, body, Fate::Refused).await["code"], code, "{asker}");
+        assert_eq!(
+            answer(&hub, asker, body, Fate::Refused).await["code"],
+            code,
+            "{asker}"
+        );
     }
     let listings = &hub.hub.app.listings;
     listings.review(&id, None, Some(Verdict::Rejected)).await.unwrap();
-    assert_eq!(answer(&hub, "f", json!({ "item_id": id }), Fate::Refused).await["code"], "not_found");
+    assert_eq!(
+        answer(&hub, "f", json!({ "item_id": id }), Fate::Refused).await["code"],
+        "not_found"
+    );
     listings.review(&id, None, Some(Verdict::Released)).await.unwrap();
-    assert_eq!(answer(&hub, "g", json!({ "item_id": id }), Fate::Answered).await["status"], "offered");
+    assert_eq!(
+        answer(&hub, "g", json!({ "item_id": id }), Fate::Answered).await["status"],
+        "offered"
+    );
     let gone = hub.listing(&shop, "flat-7", 4, |listing| listing["deleted"] = json!(true));
     let request = actix_web::test::TestRequest::delete().uri(&format!("/api/v1/listings/{id}"));
     let request = request.insert_header(("content-type", "application/json"));
     assert_eq!(hub.ask(request.set_payload(gone.to_string())).await.status, 200);
-    assert_eq!(answer(&hub, "h", json!({ "item_id": id }), Fate::Refused).await["code"], "not_found");
+    assert_eq!(
+        answer(&hub, "h", json!({ "item_id": id }), Fate::Refused).await["code"],
+        "not_found"
+    );
 }
 
 #[test]
@@ -102,5 +150,8 @@ fn the_schema_of_a_request_names_what_is_read() {
     let schema = include_str!("../../../../docs/protocol/types/aip.commerce.offer.request.json");
     let schema: Value = serde_json::from_str(schema).unwrap();
     assert_eq!(schema["required"], json!(["item_id"]));
-    assert_eq!(schema["properties"]["item_id"]["maxLength"], crate::agent::limits::ITEM_ID_BYTES_MAX);
+    assert_eq!(
+        schema["properties"]["item_id"]["maxLength"],
+        crate::agent::limits::ITEM_ID_BYTES_MAX
+    );
 }

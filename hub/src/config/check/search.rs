@@ -19,7 +19,11 @@ impl Settings {
                 MODELS.join(", ")
             ));
         }
-        for flag in search.quarantine.iter().filter(|flag| !FLAGS.contains(&flag.as_str())) {
+        for flag in search
+            .quarantine
+            .iter()
+            .filter(|flag| !FLAGS.contains(&flag.as_str()))
+        {
             found.push(format!(
                 "`search.quarantine` holds {flag:?}, which is no flag: use {}",
                 FLAGS.join(", ")

@@ -54,9 +54,16 @@ pub struct SuspectLine {
 
 impl SuspectLine {
     fn of(stored: StoredListing, quarantine: &Quarantine) -> Self {
-        let offer = Json::parse(&stored.json).ok().and_then(|json| Offer::from_json(&json).ok());
-        let (name, description) = offer.map(|offer| (offer.name, offer.description)).unwrap_or_default();
-        let released = stored.trail.review.is_some_and(|review| review.verdict == Verdict::Released);
+        let offer = Json::parse(&stored.json)
+            .ok()
+            .and_then(|json| Offer::from_json(&json).ok());
+        let (name, description) = offer
+            .map(|offer| (offer.name, offer.description))
+            .unwrap_or_default();
+        let released = stored
+            .trail
+            .review
+            .is_some_and(|review| review.verdict == Verdict::Released);
         let state = quarantine.of(&stored).as_str();
         Self {
             state: state.unwrap_or(if released { "released" } else { "told" }),
@@ -114,7 +121,10 @@ pub async fn suspects(
     let found = app.listings.suspects(after.as_deref(), limit).await?;
     let is_full = found.len() >= usize::try_from(limit).unwrap_or(usize::MAX);
     let quarantine = Quarantine::new(&app.settings.search.quarantine);
-    let items: Vec<_> = found.into_iter().map(|stored| SuspectLine::of(stored, &quarantine)).collect();
+    let items: Vec<_> = found
+        .into_iter()
+        .map(|stored| SuspectLine::of(stored, &quarantine))
+        .collect();
     let next_cursor = items.last().filter(|_| is_full).map(|last| last.id.clone());
     Ok(web::Json(SuspectPage { items, next_cursor }))
 }
@@ -158,7 +168,10 @@ pub async fn judge(
             let quarantine = Quarantine::new(&app.settings.search.quarantine);
             Ok(web::Json(SuspectLine::of(stored, &quarantine)))
         }
-        Reviewed::Unknown => Err(ApiError::refused(ErrorCode::NotFound, "This hub has no such listing.")),
+        Reviewed::Unknown => Err(ApiError::refused(
+            ErrorCode::NotFound,
+            "This hub has no such listing.",
+        )),
         Reviewed::OtherVersion { version } => {
             let detail = format!("The listing has version {version} by now: look at it again.");
             let refusal = Refusal::new(ErrorCode::VersionConflict, detail);

@@ -21,7 +21,12 @@ use crate::extract::{BodyLimit, Query, read_typed};
 use crate::throttle::Cost;
 
 /// What a feed may be sent as.
-const MEDIA: &[&str] = &[JSON, "application/x-ndjson", "application/ndjson", "application/jsonl"];
+const MEDIA: &[&str] = &[
+    JSON,
+    "application/x-ndjson",
+    "application/ndjson",
+    "application/jsonl",
+];
 const JSON: &str = "application/json";
 
 /// Takes products.
@@ -124,9 +129,17 @@ async fn take(
     if rows.len() > usize::try_from(rows_max).unwrap_or(usize::MAX) {
         return Err(too_many(rows_max));
     }
-    let mut work = Work { app, provider, feed, rows: (1..).zip(rows).collect(), sums: IngestReport::default() };
+    let mut work = Work {
+        app,
+        provider,
+        feed,
+        rows: (1..).zip(rows).collect(),
+        sums: IngestReport::default(),
+    };
     if with_progress {
-        let answer = HttpResponse::Ok().insert_header((CONTENT_TYPE, MEDIA_OF_PROGRESS)).streaming(work.told());
+        let answer = HttpResponse::Ok()
+            .insert_header((CONTENT_TYPE, MEDIA_OF_PROGRESS))
+            .streaming(work.told());
         return Ok(answer);
     }
     let mut report = IngestReport::default();
@@ -142,7 +155,11 @@ const MEDIA_OF_PROGRESS: &str = "application/x-ndjson";
 /// The rows of a JSON text: an array, an object that holds one, or a row alone.
 fn elements(body: &Bytes, feed: Feed) -> Result<Vec<Bytes>, ApiError> {
     let wrong = |error: serde_json::Error| {
-        let detail = format!("The body is no JSON (line {}, column {}).", error.line(), error.column());
+        let detail = format!(
+            "The body is no JSON (line {}, column {}).",
+            error.line(),
+            error.column()
+        );
         ApiError::from(Refusal::new(ErrorCode::JsonInvalid, detail))
     };
     let bytes_of = |raw: &RawValue| body.slice_ref(raw.get().as_bytes());
@@ -151,13 +168,17 @@ fn elements(body: &Bytes, feed: Feed) -> Result<Vec<Bytes>, ApiError> {
         let items: Vec<&RawValue> = serde_json::from_slice(text).map_err(wrong)?;
         return Ok(items.into_iter().map(bytes_of).collect());
     }
-    let members: std::collections::BTreeMap<String, &RawValue> = serde_json::from_slice(text).map_err(wrong)?;
+    let members: std::collections::BTreeMap<String, &RawValue> =
+        serde_json::from_slice(text).map_err(wrong)?;
     let list = feed.lists().iter().find_map(|name| members.get(*name));
     if let Some(list) = list {
         let items: Vec<&RawValue> = serde_json::from_str(list.get()).map_err(wrong)?;
         return Ok(items.into_iter().map(bytes_of).collect());
     }
-    if ["id", "listing_id", "name"].iter().any(|name| members.contains_key(*name)) {
+    if ["id", "listing_id", "name"]
+        .iter()
+        .any(|name| members.contains_key(*name))
+    {
         return Ok(vec![body.slice_ref(text)]);
     }
     let detail = format!(
@@ -170,7 +191,10 @@ fn elements(body: &Bytes, feed: Feed) -> Result<Vec<Bytes>, ApiError> {
 /// A row a line; blank ones do not count.
 fn lines(body: &Bytes) -> Vec<Bytes> {
     let lines = body.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
-    lines.filter(|line| !line.is_empty()).map(|line| body.slice_ref(line)).collect()
+    lines
+        .filter(|line| !line.is_empty())
+        .map(|line| body.slice_ref(line))
+        .collect()
 }
 
 /// Rows on their way into the store.

@@ -139,12 +139,17 @@ pub async fn register(
 async fn settle(app: &App, shop: &Shop, keys: &DrawnKeys, invite: Option<&str>) -> Result<Did, ApiError> {
     let mut refused = None;
     for name in names(app, shop)? {
-        let handle = Handle { name, domain: app.domain.clone() };
+        let handle = Handle {
+            name,
+            domain: app.domain.clone(),
+        };
         let mut draft = OperationDraft::genesis(handle.did(), app.clock.now(), keys.public());
         draft.profile = shop.profile().into();
         let genesis = draft.sign(&keys.rotation)?.json.to_jcs();
         match app.registry.register(&genesis, invite).await {
-            Ok(Registered::Created(agent) | Registered::Same(agent)) => return Ok(agent.identity.did().clone()),
+            Ok(Registered::Created(agent) | Registered::Same(agent)) => {
+                return Ok(agent.identity.did().clone());
+            }
             Err(RegistryError::Refused(refusal))
                 if matches!(refusal.code, ErrorCode::HandleTaken | ErrorCode::NameReserved) =>
             {
@@ -153,7 +158,12 @@ async fn settle(app: &App, shop: &Shop, keys: &DrawnKeys, invite: Option<&str>) 
             Err(error) => return Err(error.into()),
         }
     }
-    let none = || Refusal::new(ErrorCode::HandleTaken, "No name is free for this shop: send one as `handle`.");
+    let none = || {
+        Refusal::new(
+            ErrorCode::HandleTaken,
+            "No name is free for this shop: send one as `handle`.",
+        )
+    };
     Err(refused.unwrap_or_else(none).into())
 }
 
@@ -162,14 +172,27 @@ fn names(app: &App, shop: &Shop) -> Result<Vec<Name>, ApiError> {
     if let Some(chosen) = &shop.handle {
         return Ok(vec![chosen.clone()]);
     }
-    let host = shop.website.as_deref().and_then(|website| Url::parse(website).ok());
+    let host = shop
+        .website
+        .as_deref()
+        .and_then(|website| Url::parse(website).ok());
     let host = host.as_ref().and_then(Url::host_str).unwrap_or_default();
-    let host = host.trim_start_matches("www.").split('.').next().unwrap_or_default();
-    let words = [shop.name.as_str(), host].into_iter().map(slug).find(|slug| !slug.is_empty());
+    let host = host
+        .trim_start_matches("www.")
+        .split('.')
+        .next()
+        .unwrap_or_default();
+    let words = [shop.name.as_str(), host]
+        .into_iter()
+        .map(slug)
+        .find(|slug| !slug.is_empty());
     let base = words.unwrap_or_else(|| "shop".to_owned());
     let mut names = vec![Name::parse(&base)?];
     for _ in 1..SHOP_NAMES_MAX {
-        names.push(Name::parse(&format!("{base}-{}", app.provider_keys.draw_digits()))?);
+        names.push(Name::parse(&format!(
+            "{base}-{}",
+            app.provider_keys.draw_digits()
+        ))?);
     }
     Ok(names)
 }
@@ -177,7 +200,9 @@ fn names(app: &App, shop: &Shop) -> Result<Vec<Name>, ApiError> {
 /// Letters and digits of ASCII, with hyphens between words; nothing where there are none.
 fn slug(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
-    let words = lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let words = lower
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty());
     let slug = words.collect::<Vec<_>>().join("-");
     let cut: String = slug.chars().take(NAME_CHARS_MAX).collect();
     cut.trim_end_matches('-').to_owned()
@@ -194,7 +219,9 @@ impl Shop {
         let website = text(body, "website", SHOP_WEBSITE_BYTES_MAX)?;
         let is_website = |text: &String| {
             Url::parse(text).is_ok_and(|url| {
-                matches!(url.scheme(), "http" | "https") && url.username().is_empty() && url.password().is_none()
+                matches!(url.scheme(), "http" | "https")
+                    && url.username().is_empty()
+                    && url.password().is_none()
             })
         };
         if website.as_ref().is_some_and(|website| !is_website(website)) {

@@ -56,6 +56,8 @@ pub async fn of_agent(app: web::Data<App>, req: HttpRequest) -> Result<HttpRespo
     let is_full = found.len() >= usize::try_from(limit).unwrap_or(usize::MAX);
     let next_cursor = found.last().filter(|_| is_full).map(|last| last.id.clone());
     let live = found.into_iter().filter(|stored| !stored.deleted);
-    let items = live.map(|stored| HeldListing::of(&app, stored)).collect::<Result<_, _>>()?;
+    let items = live
+        .map(|stored| HeldListing::of(&app, stored))
+        .collect::<Result<_, _>>()?;
     Ok(HttpResponse::Ok().json(ListingPage { items, next_cursor }))
 }

@@ -77,7 +77,9 @@ impl HeldListing {
     /// What is told of a listing that is not deleted.
     pub(super) fn of(app: &App, stored: StoredListing) -> Result<Self, ApiError> {
         let (origin, now) = (origin(&stored), app.clock.now());
-        let offer = Json::parse(&stored.json).and_then(|json| Offer::from_json(&json)).ok();
+        let offer = Json::parse(&stored.json)
+            .and_then(|json| Offer::from_json(&json))
+            .ok();
         let wording = offer.as_ref().map(Offer::wording);
         let is_callable = offer.is_some_and(|offer| offer.kind == ListingKind::Capability);
         let held = super::held(app, &stored).as_str();
@@ -85,7 +87,9 @@ impl HeldListing {
             String::from_utf8(stored.json).map_err(|error| ApiError::failed(ErrorCode::Internal, error))?;
         let listing =
             RawValue::from_string(text).map_err(|error| ApiError::failed(ErrorCode::Internal, error))?;
-        let schemas = wording.filter(|_| is_callable).map(|wording| hex::encode(wording.schemas));
+        let schemas = wording
+            .filter(|_| is_callable)
+            .map(|wording| hex::encode(wording.schemas));
         Ok(Self {
             held,
             description_sha256: wording.map(|wording| hex::encode(wording.description)),

@@ -54,18 +54,31 @@ fn listing(description: &str, price: &str) -> serde_json::Value {
 }
 
 fn hash(description: &str) -> [u8; 32] {
-    wording(listing(description, "1").to_string().as_bytes()).expect("a listing").description
+    wording(listing(description, "1").to_string().as_bytes())
+        .expect("a listing")
+        .description
 }
 
 #[test]
 fn a_changed_description_is_remembered_with_what_it_was() {
     let mut shop = Shop::default();
     assert_eq!(shop.says("one", "1"), Trail::default());
-    assert_eq!(shop.says("one", "2"), Trail::default(), "a price is no description");
-    let changed = Some(Rewording { at: at(3), before: hash("one") });
+    assert_eq!(
+        shop.says("one", "2"),
+        Trail::default(),
+        "a price is no description"
+    );
+    let changed = Some(Rewording {
+        at: at(3),
+        before: hash("one"),
+    });
     assert_eq!(shop.says("two", "2").description, changed);
     let later = shop.says("two", "3");
-    assert_eq!((later.description, later.schemas), (changed, None), "it stays remembered");
+    assert_eq!(
+        (later.description, later.schemas),
+        (changed, None),
+        "it stays remembered"
+    );
     let other = json!({ "listing_id": "a", "kind": "capability", "name": "A", "description": "two", "input_schema": {} });
     let schemas = shop.put(Some(&other)).trail.schemas.expect("changed");
     assert_eq!(schemas.at, at(5));
@@ -76,9 +89,18 @@ fn who_deletes_and_publishes_again_has_changed_it() {
     let mut shop = Shop::default();
     shop.says("one", "1");
     let tombstone = shop.put(None);
-    assert_eq!(tombstone.trail.last.map(|said| said.description), Some(hash("one")));
+    assert_eq!(
+        tombstone.trail.last.map(|said| said.description),
+        Some(hash("one"))
+    );
     let back = shop.says("two", "1");
-    assert_eq!(back.description, Some(Rewording { at: at(3), before: hash("one") }));
+    assert_eq!(
+        back.description,
+        Some(Rewording {
+            at: at(3),
+            before: hash("one")
+        })
+    );
     assert_eq!(back.last, None);
 }
 
@@ -88,12 +110,20 @@ fn a_release_is_for_these_words_and_a_rejection_for_all() {
     shop.says("one", "1");
     shop.is_judged(Verdict::Released);
     let verdict = |trail: &Trail| trail.review.map(|review| review.verdict);
-    assert_eq!(verdict(&shop.says("one", "2")), Some(Verdict::Released), "a new price is not looked at");
+    assert_eq!(
+        verdict(&shop.says("one", "2")),
+        Some(Verdict::Released),
+        "a new price is not looked at"
+    );
     assert_eq!(verdict(&shop.says("two", "2")), None);
     shop.is_judged(Verdict::Rejected);
     assert_eq!(verdict(&shop.says("three", "2")), Some(Verdict::Rejected));
     shop.put(None);
-    assert_eq!(verdict(&shop.says("four", "2")), Some(Verdict::Rejected), "a deletion washes nothing clean");
+    assert_eq!(
+        verdict(&shop.says("four", "2")),
+        Some(Verdict::Rejected),
+        "a deletion washes nothing clean"
+    );
 }
 
 #[test]

@@ -57,9 +57,16 @@ pub(super) fn trail_text(trail: &Trail) -> String {
     }
     if let Some(Said { description, schemas }) = trail.last {
         let said = [("description", description), ("schemas", schemas)];
-        object.insert("last", said.map(|(name, hash)| (name, Json::from(hex::encode(hash)))));
+        object.insert(
+            "last",
+            said.map(|(name, hash)| (name, Json::from(hex::encode(hash)))),
+        );
     }
-    if object.is_empty() { String::new() } else { Json::Object(object).to_string() }
+    if object.is_empty() {
+        String::new()
+    } else {
+        Json::Object(object).to_string()
+    }
 }
 
 fn trail(row: &AnyRow) -> Result<Trail, StoreError> {
@@ -82,9 +89,14 @@ fn read_trail(text: &str) -> Option<Trail> {
     let json = Json::parse(text.as_bytes()).ok()?;
     let member_hash = |of: &Json, name: &str| of.get(name).and_then(Json::as_str).and_then(hash);
     let rewording = |name: &str| -> Option<Option<Rewording>> {
-        let Some(of) = json.get(name) else { return Some(None) };
+        let Some(of) = json.get(name) else {
+            return Some(None);
+        };
         let at = Timestamp::from_unix_millis(of.get("at_ms")?.as_int()?);
-        Some(Some(Rewording { at, before: member_hash(of, "before")? }))
+        Some(Some(Rewording {
+            at,
+            before: member_hash(of, "before")?,
+        }))
     };
     let last = match json.get("last") {
         None => None,
@@ -163,15 +175,26 @@ mod tests {
         let full = Trail {
             description: Some(Rewording { at, before: [1; 32] }),
             schemas: Some(Rewording { at, before: [2; 32] }),
-            last: Some(Said { description: [3; 32], schemas: [4; 32] }),
+            last: Some(Said {
+                description: [3; 32],
+                schemas: [4; 32],
+            }),
             review: None,
         };
         assert_eq!(read_trail(&trail_text(&full)), Some(full));
         assert_eq!(trail_text(&Trail::default()), "");
-        for wrong in ["x", "[]x", r#"{"description":{"at_ms":1}}"#, r#"{"last":{"description":"00"}}"#] {
+        for wrong in [
+            "x",
+            "[]x",
+            r#"{"description":{"at_ms":1}}"#,
+            r#"{"last":{"description":"00"}}"#,
+        ] {
             assert_eq!(read_trail(wrong), None, "{wrong}");
         }
-        let review = Review { verdict: Verdict::Rejected, texts: [5; 32] };
+        let review = Review {
+            verdict: Verdict::Rejected,
+            texts: [5; 32],
+        };
         assert_eq!(read_review(&review_text(review)), Some(review));
         assert_eq!(read_review("rejected"), None);
     }

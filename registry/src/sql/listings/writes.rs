@@ -201,7 +201,9 @@ impl Write for ReviewListing {
         let get = sqlx::query(statements::GET.as_str()).bind(self.id.as_str());
         if let Some(row) = get.fetch_optional(&mut *conn).await? {
             let stored = stored_listing(&row).map_err(broken)?;
-            ledger.holdings.insert(stored.agent.clone(), holding(conn, &stored.agent).await?);
+            ledger
+                .holdings
+                .insert(stored.agent.clone(), holding(conn, &stored.agent).await?);
             ledger.rows.insert(stored.id.clone(), stored);
         }
         let before = ledger.log;

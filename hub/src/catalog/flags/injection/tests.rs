@@ -76,6 +76,9 @@ fn pitfall_63_what_is_harmless_is_not_found() {
 
 #[test]
 fn a_pattern_is_found_within_a_few_words_only() {
-    let far = format!("Ignore case. {} These are the previous instructions.", "Some more words follow here. ".repeat(3));
+    let far = format!(
+        "Ignore case. {} These are the previous instructions.",
+        "Some more words follow here. ".repeat(3)
+    );
     assert!(!is_suspected(&far));
 }

@@ -15,47 +15,148 @@ pub(super) struct Language {
 pub(super) const LANGUAGES: &[Language] = &[
     // English.
     Language {
-        verbs: &["ignore", "ignoring", "disregard", "forget", "override", "overrides", "bypass"],
-        strong: &["previous", "prior", "above", "earlier", "preceding", "foregoing", "system", "original"],
+        verbs: &[
+            "ignore",
+            "ignoring",
+            "disregard",
+            "forget",
+            "override",
+            "overrides",
+            "bypass",
+        ],
+        strong: &[
+            "previous",
+            "prior",
+            "above",
+            "earlier",
+            "preceding",
+            "foregoing",
+            "system",
+            "original",
+        ],
         weak: &["all", "any", "your", "other"],
-        orders: &["instruction", "prompt", "rules", "guideline", "directive", "directions"],
+        orders: &[
+            "instruction",
+            "prompt",
+            "rules",
+            "guideline",
+            "directive",
+            "directions",
+        ],
     },
     // Russian.
     Language {
         verbs: &["игнориру", "проигнориру", "забудь", "пренебреги", "отмени"],
-        strong: &["предыдущ", "прежн", "прошл", "вышеуказан", "вышеприведен", "выше", "систем", "исходн"],
+        strong: &[
+            "предыдущ",
+            "прежн",
+            "прошл",
+            "вышеуказан",
+            "вышеприведен",
+            "выше",
+            "систем",
+            "исходн",
+        ],
         weak: &["все", "всё", "свои", "любые", "твои", "ваши"],
-        orders: &["инструкц", "указани", "правил", "команд", "промпт", "подсказк", "директив"],
+        orders: &[
+            "инструкц",
+            "указани",
+            "правил",
+            "команд",
+            "промпт",
+            "подсказк",
+            "директив",
+        ],
     },
     // French.
     Language {
-        verbs: &["ignore", "ignorez", "oublie", "oubliez", "outrepasse", "contourne"],
-        strong: &["précédent", "precedent", "antérieur", "anterieur", "dessus", "système", "systeme", "initial"],
+        verbs: &[
+            "ignore",
+            "ignorez",
+            "oublie",
+            "oubliez",
+            "outrepasse",
+            "contourne",
+        ],
+        strong: &[
+            "précédent",
+            "precedent",
+            "antérieur",
+            "anterieur",
+            "dessus",
+            "système",
+            "systeme",
+            "initial",
+        ],
         weak: &["toutes", "tous", "tes", "vos"],
         orders: &["instruction", "consigne", "règle", "regle", "directive", "prompt"],
     },
     // German.
     Language {
         verbs: &["ignorier", "missacht", "vergiss", "vergess", "übergeh", "umgeh"],
-        strong: &["vorherig", "vorig", "bisherig", "obig", "früher", "system", "vorangegangen", "vorstehend", "ursprünglich"],
+        strong: &[
+            "vorherig",
+            "vorig",
+            "bisherig",
+            "obig",
+            "früher",
+            "system",
+            "vorangegangen",
+            "vorstehend",
+            "ursprünglich",
+        ],
         weak: &["alle", "deine", "ihre", "sämtliche"],
-        orders: &["anweisung", "instruktion", "regeln", "vorgabe", "befehl", "prompt", "systemprompt", "systemanweisung"],
+        orders: &[
+            "anweisung",
+            "instruktion",
+            "regeln",
+            "vorgabe",
+            "befehl",
+            "prompt",
+            "systemprompt",
+            "systemanweisung",
+        ],
     },
     // Spanish.
     Language {
-        verbs: &["ignora", "ignore", "ignoren", "olvida", "olvide", "omite", "desobede"],
+        verbs: &[
+            "ignora", "ignore", "ignoren", "olvida", "olvide", "omite", "desobede",
+        ],
         strong: &["anterior", "previ", "sistema", "arriba", "original"],
         weak: &["todas", "todos", "tus", "sus"],
-        orders: &["instrucci", "reglas", "indicaci", "órdenes", "ordenes", "prompt", "directriz", "directrices"],
+        orders: &[
+            "instrucci",
+            "reglas",
+            "indicaci",
+            "órdenes",
+            "ordenes",
+            "prompt",
+            "directriz",
+            "directrices",
+        ],
     },
 ];
 
 /// How Chinese says it.
 pub(super) const CHINESE: Language = Language {
-    verbs: &["忽略", "无视", "無視", "忽视", "忘记", "忘記", "忘掉", "不要理会", "不理会"],
-    strong: &["之前", "以上", "先前", "前面", "上述", "所有", "系统", "系統", "原有", "一切"],
+    verbs: &[
+        "忽略",
+        "无视",
+        "無視",
+        "忽视",
+        "忘记",
+        "忘記",
+        "忘掉",
+        "不要理会",
+        "不理会",
+    ],
+    strong: &[
+        "之前", "以上", "先前", "前面", "上述", "所有", "系统", "系統", "原有", "一切",
+    ],
     weak: &[],
-    orders: &["指令", "指示", "提示", "规则", "規則", "命令", "设定", "說明", "说明"],
+    orders: &[
+        "指令", "指示", "提示", "规则", "規則", "命令", "设定", "說明", "说明",
+    ],
 };
 
 /// How a language says "do not mention this to the user".
@@ -77,19 +178,82 @@ const ENGLISH_USERS: &[&str] = &["user", "human", "customer", "operator"];
 const ENGLISH_BEFORE: &[&str] = &["the", "to", "your", "any"];
 
 pub(super) const HIDING: &[Hiding] = &[
-    Hiding { not: &["do", "not"], verbs: ENGLISH_TELL, users: ENGLISH_USERS, before_user: ENGLISH_BEFORE, words: 6 },
-    Hiding { not: &["don", "t"], verbs: ENGLISH_TELL, users: ENGLISH_USERS, before_user: ENGLISH_BEFORE, words: 6 },
-    Hiding { not: &["never"], verbs: ENGLISH_TELL, users: ENGLISH_USERS, before_user: ENGLISH_BEFORE, words: 6 },
-    Hiding { not: &["without"], verbs: &["telling", "informing", "notifying", "alerting"], users: ENGLISH_USERS, before_user: ENGLISH_BEFORE, words: 4 },
+    Hiding {
+        not: &["do", "not"],
+        verbs: ENGLISH_TELL,
+        users: ENGLISH_USERS,
+        before_user: ENGLISH_BEFORE,
+        words: 6,
+    },
+    Hiding {
+        not: &["don", "t"],
+        verbs: ENGLISH_TELL,
+        users: ENGLISH_USERS,
+        before_user: ENGLISH_BEFORE,
+        words: 6,
+    },
+    Hiding {
+        not: &["never"],
+        verbs: ENGLISH_TELL,
+        users: ENGLISH_USERS,
+        before_user: ENGLISH_BEFORE,
+        words: 6,
+    },
+    Hiding {
+        not: &["without"],
+        verbs: &["telling", "informing", "notifying", "alerting"],
+        users: ENGLISH_USERS,
+        before_user: ENGLISH_BEFORE,
+        words: 4,
+    },
     // Russian.
-    Hiding { not: &["не"], verbs: &["говорите", "сообщай", "рассказывай", "упоминай", "предупреждай"], users: &["пользовател", "человек"], before_user: &[], words: 5 },
+    Hiding {
+        not: &["не"],
+        verbs: &["говорите", "сообщай", "рассказывай", "упоминай", "предупреждай"],
+        users: &["пользовател", "человек"],
+        before_user: &[],
+        words: 5,
+    },
     // French: `ne dites pas cela à l'utilisateur`.
-    Hiding { not: &["ne"], verbs: &["dites", "mentionne", "informe", "préviens", "prévenez", "révèle"], users: &["utilisateur"], before_user: &["l", "à", "cet"], words: 8 },
+    Hiding {
+        not: &["ne"],
+        verbs: &["dites", "mentionne", "informe", "préviens", "prévenez", "révèle"],
+        users: &["utilisateur"],
+        before_user: &["l", "à", "cet"],
+        words: 8,
+    },
     // German: `sage dem Benutzer nichts davon`.
-    Hiding { not: &["sage", "dem"], verbs: &["benutzer", "nutzer", "anwender"], users: &["nichts"], before_user: &[], words: 3 },
-    Hiding { not: &["informiere", "den"], verbs: &["benutzer", "nutzer", "anwender"], users: &["nicht"], before_user: &[], words: 3 },
+    Hiding {
+        not: &["sage", "dem"],
+        verbs: &["benutzer", "nutzer", "anwender"],
+        users: &["nichts"],
+        before_user: &[],
+        words: 3,
+    },
+    Hiding {
+        not: &["informiere", "den"],
+        verbs: &["benutzer", "nutzer", "anwender"],
+        users: &["nicht"],
+        before_user: &[],
+        words: 3,
+    },
     // Spanish: `no le digas al usuario`.
-    Hiding { not: &["no"], verbs: &["digas", "diga", "informes", "informe", "menciones", "mencione", "reveles", "avises"], users: &["usuario"], before_user: &["al", "el"], words: 7 },
+    Hiding {
+        not: &["no"],
+        verbs: &[
+            "digas",
+            "diga",
+            "informes",
+            "informe",
+            "menciones",
+            "mencione",
+            "reveles",
+            "avises",
+        ],
+        users: &["usuario"],
+        before_user: &["al", "el"],
+        words: 7,
+    },
 ];
 
 /// Orders to choose this tool, whatever else there is.
@@ -107,10 +271,29 @@ pub(super) const PREFERRING: &[&[&str]] = &[
 pub(super) const PROMPT_SHOWING: &[&str] = &["reveal", "print", "repeat", "leak", "send", "exfiltrate"];
 
 /// What is shown: two words in a row.
-pub(super) const PROMPT_WORDS: &[(&str, &str)] = &[("system", "prompt"), ("hidden", "prompt"), ("initial", "prompt"), ("hidden", "instructions")];
+pub(super) const PROMPT_WORDS: &[(&str, &str)] = &[
+    ("system", "prompt"),
+    ("hidden", "prompt"),
+    ("initial", "prompt"),
+    ("hidden", "instructions"),
+];
 
 /// What models take for borders of what they are told, and files that no description needs.
 pub(super) const MARKS: &[&str] = &[
-    "<|im_start|>", "<|im_end|>", "<|system|>", "<|endoftext|>", "<<sys>>", "[inst]", "[/inst]", "<system>", "</system>",
-    "<important>", "</important>", "begin system prompt", "end of system prompt", "~/.ssh", "id_rsa", ".cursor/mcp.json",
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|system|>",
+    "<|endoftext|>",
+    "<<sys>>",
+    "[inst]",
+    "[/inst]",
+    "<system>",
+    "</system>",
+    "<important>",
+    "</important>",
+    "begin system prompt",
+    "end of system prompt",
+    "~/.ssh",
+    "id_rsa",
+    ".cursor/mcp.json",
 ];

@@ -60,7 +60,9 @@ pub async fn open(
     let key = idempotency_key(&req)?;
     let funding = funding(&app, room, &req, deposit).await?;
     let (id, secret) = match key {
-        Some(key) => room.engine.derive_channel(&payer(&app, &req, &funding), &key, deposit),
+        Some(key) => room
+            .engine
+            .derive_channel(&payer(&app, &req, &funding), &key, deposit),
         None => room.engine.draw_channel(),
     };
     let now = app.clock.now();

@@ -508,8 +508,15 @@ async fn a_channel_is_opened_once_with_an_idempotency_key() {
     for name in ["channel_id", "channel_secret", "balance_usd"] {
         assert_eq!(part(&first, name), part(&again, name), "{name}");
     }
-    assert!((shop.balance(&key).await - 3.0).abs() < f64::EPSILON, "it is taken once");
-    refused(&shop.posts(OPEN, &once, &json!({ "deposit_usd": 1 })).await, 409, "idempotency_conflict");
+    assert!(
+        (shop.balance(&key).await - 3.0).abs() < f64::EPSILON,
+        "it is taken once"
+    );
+    refused(
+        &shop.posts(OPEN, &once, &json!({ "deposit_usd": 1 })).await,
+        409,
+        "idempotency_conflict",
+    );
     // The same key of another account, of nobody, and another key of this one are channels of their own.
     let mut ids = vec![part(&first, "channel_id")];
     for headers in [
@@ -526,11 +533,17 @@ async fn a_channel_is_opened_once_with_an_idempotency_key() {
     ids.dedup();
     assert_eq!(ids.len(), 5, "{ids:?}");
     let short = [("x-api-key", key.as_str()), ("idempotency-key", "short")];
-    refused(&shop.posts(OPEN, &short, &deposit).await, 400, "idempotency_key_invalid");
+    refused(
+        &shop.posts(OPEN, &short, &deposit).await,
+        400,
+        "idempotency_key_invalid",
+    );
     // The secret that is told again opens the channel.
     let (id, secret) = (part(&again, "channel_id"), part(&again, "channel_secret"));
     let path = format!("/ai-market/v2/channel/{}", text(&id));
-    let shown = shop.reads(&path, &[("x-payment-channel-secret", text(&secret))]).await;
+    let shown = shop
+        .reads(&path, &[("x-payment-channel-secret", text(&secret))])
+        .await;
     assert_eq!(shown.json()["channel"]["balance_usd"], 2.0);
     shop.balanced().await;
 }
@@ -539,10 +552,17 @@ async fn a_channel_is_opened_once_with_an_idempotency_key() {
 async fn a_payout_to_nobody_is_told_so() {
     let shop = Shop::open(|_| ()).await;
     let pays = |agent: &str| json!({ "agent": agent, "amount": "1", "reference": format!("bank {agent}") });
-    let answer = shop.operates(Method::POST, "/admin/payouts", &pays("shpo#hub.example")).await;
+    let answer = shop
+        .operates(Method::POST, "/admin/payouts", &pays("shpo#hub.example"))
+        .await;
     assert_eq!(answer.code(), "recipient_unknown");
     // One that is there and is owed nothing is told that.
     shop.hub.registered("alice").await;
-    let answer = shop.operates(Method::POST, "/admin/payouts", &pays("alice#hub.example")).await;
-    assert_eq!((answer.code().as_str(), &answer.json()["owed"]), ("member_invalid", &json!("0")));
+    let answer = shop
+        .operates(Method::POST, "/admin/payouts", &pays("alice#hub.example"))
+        .await;
+    assert_eq!(
+        (answer.code().as_str(), &answer.json()["owed"]),
+        ("member_invalid", &json!("0"))
+    );
 }
