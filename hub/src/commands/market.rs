@@ -131,7 +131,12 @@ impl Peers {
                 decide(Method::POST, MARKET_PEERS_PATH, with_key(url, key.as_deref())).await
             }
             Self::Repin(Approve { url, key }) => {
-                decide(Method::POST, MARKET_PEER_REPIN_PATH, with_key(url, key.as_deref())).await
+                decide(
+                    Method::POST,
+                    MARKET_PEER_REPIN_PATH,
+                    with_key(url, key.as_deref()),
+                )
+                .await
             }
             Self::Block { url } => decide(Method::POST, MARKET_PEER_BLOCK_PATH, json!({ "url": url })).await,
             Self::Crawl { url } => decide(Method::POST, MARKET_PEER_CRAWL_PATH, json!({ "url": url })).await,
@@ -150,7 +155,10 @@ impl Peers {
 
 /// The path with an address in its query.
 fn query(url: &str) -> String {
-    format!("{MARKET_PEER_PATH}?url={}", utf8_percent_encode(url, NON_ALPHANUMERIC))
+    format!(
+        "{MARKET_PEER_PATH}?url={}",
+        utf8_percent_encode(url, NON_ALPHANUMERIC)
+    )
 }
 
 fn with_key(url: &str, key: Option<&str>) -> Value {
@@ -164,7 +172,11 @@ fn line(peer: &Value) -> String {
     let error = peer.get("last_error").filter(|error| !error.is_null());
     let said = error.map_or_else(String::new, |_| format!("  {}", text(peer, "last_error")));
     let unpaid = text(peer, "mode") == "reseller" && peer.get("has_payment_key") == Some(&json!(false));
-    let unpaid = if unpaid { "  no key of an account there" } else { "" };
+    let unpaid = if unpaid {
+        "  no key of an account there"
+    } else {
+        ""
+    };
     format!(
         "{:<40} {:<12} {:<9} {:>5} capabilities  last good {}{unpaid}{said}",
         text(peer, "url"),

@@ -103,7 +103,9 @@ impl Crawler {
             return Err(CrawlError::Itself);
         }
         let (url, now) = (peer.url.clone(), self.clock.now());
-        let body = self.get(Page::Discovery, format!("{url}{}", discovery::PATH)).await?;
+        let body = self
+            .get(Page::Discovery, format!("{url}{}", discovery::PATH))
+            .await?;
         let discovery = apart(move || discovery::read(&parsed(Page::Discovery, &body)?, &url, now)).await?;
         if self.own.keys.contains(&discovery.key) {
             return Err(CrawlError::Itself);
@@ -113,11 +115,9 @@ impl Crawler {
         }
         let body = self.get(Page::Manifest, discovery.manifest_url.clone()).await?;
         let (url, key) = (peer.url.clone(), discovery.key.clone());
-        let catalogue = apart(move || manifest::read(&parsed(Page::Manifest, &body)?, &key, &url, now)).await?;
-        Ok(Read {
-            discovery,
-            catalogue,
-        })
+        let catalogue =
+            apart(move || manifest::read(&parsed(Page::Manifest, &body)?, &key, &url, now)).await?;
+        Ok(Read { discovery, catalogue })
     }
 
     async fn get(&self, page: Page, url: String) -> Result<Bytes, CrawlError> {
@@ -147,14 +147,19 @@ impl Crawler {
 
     /// What is said of the peer first: it may have been blocked meanwhile, or be a hub that sells here under another address.
     async fn take_up(&self, peer: &MarketPeer, read: Read) -> Result<(), CrawlError> {
-        let Read {
-            discovery,
-            catalogue,
-        } = read;
+        let Read { discovery, catalogue } = read;
         let now = self.clock.now();
         let is_pending = peer.status == PeerStatus::Pending;
-        let preview = if is_pending { preview(&catalogue.rows) } else { Vec::new() };
-        let taken = if is_pending { preview.len() } else { catalogue.rows.len() };
+        let preview = if is_pending {
+            preview(&catalogue.rows)
+        } else {
+            Vec::new()
+        };
+        let taken = if is_pending {
+            preview.len()
+        } else {
+            catalogue.rows.len()
+        };
         let crawled = Crawled {
             key: discovery.key,
             declared: discovery.declared,
@@ -194,7 +199,11 @@ impl Crawler {
             return Ok(());
         }
         let known = |url: &&String| aip_market::peers::PeerBook::peer(&*self.book, url).is_none();
-        for url in neighbours.iter().filter(|url| **url != self.own.url).filter(known) {
+        for url in neighbours
+            .iter()
+            .filter(|url| **url != self.own.url)
+            .filter(known)
+        {
             let met = PeerChange::Met {
                 found: Found::Named(by.url.clone()),
                 depth,
@@ -218,11 +227,13 @@ impl Crawler {
             CrawlError::Itself => self.forget_itself(&peer.url, now).await,
             CrawlError::OtherKey(shown) => {
                 let shown = (**shown).clone();
-                self.change(&peer.url, PeerChange::Mismatched { shown, next }, now).await
+                self.change(&peer.url, PeerChange::Mismatched { shown, next }, now)
+                    .await
             }
             error => {
                 let error = error.to_string();
-                self.change(&peer.url, PeerChange::Failed { error, next }, now).await
+                self.change(&peer.url, PeerChange::Failed { error, next }, now)
+                    .await
             }
         };
         if let Err(error) = noted {

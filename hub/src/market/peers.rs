@@ -16,16 +16,11 @@ use aip_protocol::multikey::SigningKey;
 use aip_protocol::name::Domain;
 use aip_protocol::time::Timestamp;
 use aip_registry::listings::Listings;
-use futures_util::StreamExt as _;
-use futures_util::stream::FuturesUnordered;
 use rand_core::CryptoRng;
 use tokio::sync::Notify;
 
 use super::crawl::{Crawler, Own};
-use super::limits::{
-    CRAWL_TAKEN, CRAWL_TICK, CRAWLS_AT_ONCE_MAX, CRAWLS_TAKEN_MAX, EARLY_CRAWL_PAUSE, FORGET_PEERS_INTERVAL,
-    PEERS_POLL_INTERVAL, SILENT_PEER_KEPT, SILENT_PEERS_FORGOTTEN_MAX,
-};
+use super::limits::EARLY_CRAWL_PAUSE;
 use super::shelf::Shelf;
 use crate::config::Settings;
 
@@ -33,6 +28,7 @@ mod announcer;
 mod book;
 mod keys;
 pub(super) mod pace;
+mod work;
 
 use announcer::Announcer;
 pub use book::Book;
@@ -67,7 +63,9 @@ pub struct Parts {
 
 impl std::fmt::Debug for Parts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Parts").field("domain", &self.domain).finish_non_exhaustive()
+        f.debug_struct("Parts")
+            .field("domain", &self.domain)
+            .finish_non_exhaustive()
     }
 }
 
@@ -145,7 +143,11 @@ impl PeerRoom {
                 allowed_private_ranges: settings.egress.allowed_private_ranges.clone(),
                 ..Policy::default()
             },
-            seeds: peers.seeds.iter().filter_map(|seed| aip_market::peers::peer_url(seed)).collect(),
+            seeds: peers
+                .seeds
+                .iter()
+                .filter_map(|seed| aip_market::peers::peer_url(seed))
+                .collect(),
             announcer,
             crawler: Crawler {
                 own,
@@ -173,7 +175,11 @@ impl PeerRoom {
                 is_sold_here: true,
             };
         };
-        let mode = self.book.peer(&source.hub).map(|peer| peer.mode).unwrap_or_default();
+        let mode = self
+            .book
+            .peer(&source.hub)
+            .map(|peer| peer.mode)
+            .unwrap_or_default();
         let fee_bps = match mode {
             RouteMode::SellsFor => 0,
             RouteMode::Broker | RouteMode::Reseller => self.routing_fee_bps,
@@ -192,7 +198,10 @@ impl PeerRoom {
 
     /// Whether an offer may be called: it is of this hub, or of one that the operator has let in.
     pub fn is_open(&self, offer: &Offer) -> bool {
-        offer.source.hub().is_none_or(|hub| self.book.peer(hub).is_some_and(|peer| peer.is_routable()))
+        offer
+            .source
+            .hub()
+            .is_none_or(|hub| self.book.peer(hub).is_some_and(|peer| peer.is_routable()))
     }
 
     fn store(&self) -> &dyn MarketStore {
@@ -250,7 +259,10 @@ impl PeerRoom {
             action,
             detail,
         };
-        let changed = self.store().change_peer(url, change, Some(note), self.now()).await?;
+        let changed = self
+            .store()
+            .change_peer(url, change, Some(note), self.now())
+            .await?;
         if let PeerChanged::Done(peer) = &changed {
             self.book.put(peer);
             if peer.status != PeerStatus::Active {
@@ -316,7 +328,9 @@ impl PeerRoom {
     /// The store.
     pub async fn crawl_early(&self, peer: &MarketPeer) -> Result<bool, StoreError> {
         let now = self.now();
-        let wanted = peer.last_try.map_or(now, |tried| now.max(tried + EARLY_CRAWL_PAUSE));
+        let wanted = peer
+            .last_try
+            .map_or(now, |tried| now.max(tried + EARLY_CRAWL_PAUSE));
         if wanted < peer.crawl_at {
             let change = PeerChange::CrawlAt(wanted);
             if let PeerChanged::Done(peer) = self.store().change_peer(&peer.url, change, None, now).await? {
@@ -330,90 +344,17 @@ impl PeerRoom {
     /// Seconds since the manifest of an active hub was good, of the one where that is longest.
     pub fn stalest_secs(&self) -> Option<i64> {
         let now = self.now();
-        let last = self.book.active().into_iter().map(|peer| peer.last_crawl.unwrap_or(peer.first_seen));
+        let last = self
+            .book
+            .active()
+            .into_iter()
+            .map(|peer| peer.last_crawl.unwrap_or(peer.first_seen));
         last.min().map(|last| now.millis_since(last) / 1_000)
     }
 
     /// How often crawling came to what, in this process.
     pub fn crawls(&self) -> BTreeMap<&'static str, u64> {
         self.crawls.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Asks peers that are due, until it is dropped.
-    pub async fn crawl_regularly(&self) {
-        loop {
-            match self.crawl_due().await {
-                Ok(0) => tokio::select! {
-                    () = self.due.notified() => {}
-                    () = tokio::time::sleep(CRAWL_TICK) => {}
-                },
-                Ok(_) => {}
-                Err(error) => {
-                    tracing::warn!(%error, "Which hubs are due cannot be read");
-                    tokio::time::sleep(CRAWL_TICK).await;
-                }
-            }
-        }
-    }
-
-    /// Asks those that are due now, a few at once; how many.
-    ///
-    /// # Errors
-    /// The store.
-    pub async fn crawl_due(&self) -> Result<usize, StoreError> {
-        let now = self.now();
-        let due = self.store().due_peers(now, now + CRAWL_TAKEN, CRAWLS_TAKEN_MAX).await?;
-        let count = due.len();
-        let mut waiting = due.iter();
-        let mut running: FuturesUnordered<_> =
-            waiting.by_ref().take(CRAWLS_AT_ONCE_MAX).map(|peer| self.crawl_one(peer)).collect();
-        while running.next().await.is_some() {
-            running.extend(waiting.next().map(|peer| self.crawl_one(peer)));
-        }
-        Ok(count)
-    }
-
-    async fn crawl_one(&self, peer: &MarketPeer) {
-        let result = self.crawler.crawl(peer).await;
-        let mut crawls = self.crawls.lock().unwrap_or_else(PoisonError::into_inner);
-        *crawls.entry(result).or_default() += 1;
-    }
-
-    /// Looks at the store again and again, which other processes change, too; until it is dropped.
-    pub async fn follow(&self) {
-        loop {
-            tokio::time::sleep(PEERS_POLL_INTERVAL).await;
-            self.refresh().await;
-        }
-    }
-
-    /// Forgets strangers that were named and never answered; until it is dropped.
-    pub async fn forget_regularly(&self) {
-        loop {
-            tokio::time::sleep(FORGET_PEERS_INTERVAL).await;
-            let before = self.now() - SILENT_PEER_KEPT;
-            let forgotten = self.store().forget_silent_peers(before, SILENT_PEERS_FORGOTTEN_MAX).await;
-            if let Err(error) = forgotten {
-                tracing::warn!(%error, "Hubs that never answered were not forgotten; the next round tries again");
-            }
-        }
-    }
-
-    /// All of its regular work, until it is dropped. Where the settings let no hub be asked, it only looks at the store.
-    pub async fn run(&self) {
-        if !self.is_enabled {
-            return self.follow().await;
-        }
-        tokio::join!(
-            self.follow(),
-            self.crawl_regularly(),
-            self.forget_regularly(),
-            async {
-                if let Some(announcer) = &self.announcer {
-                    announcer.run(&self.crawler.pace).await;
-                }
-            }
-        );
     }
 }
 

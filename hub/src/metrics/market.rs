@@ -13,8 +13,8 @@ use prometheus::{Histogram, HistogramOpts, IntCounterVec, IntGauge, IntGaugeVec,
 
 use super::families::Families;
 use crate::market::MarketRoom;
-use crate::market::peers::PeerRoom;
 use crate::market::limits::METRIC_CAPABILITIES_MAX;
+use crate::market::peers::PeerRoom;
 
 /// Capabilities that have no line of their own: unknown ones, and those beyond the bound.
 const OTHER: &str = "other";
@@ -171,7 +171,10 @@ pub(super) fn add(
 impl Families {
     /// Other hubs that sell here, and how asking them goes.
     fn market_peers(&self, peers: &PeerRoom) -> Result<(), prometheus::Error> {
-        let count = Opts::new("aip_market_peers", "Other hubs that sell, by what was decided about them");
+        let count = Opts::new(
+            "aip_market_peers",
+            "Other hubs that sell, by what was decided about them",
+        );
         let count = IntGaugeVec::new(count, &["status"])?;
         for status in PeerStatus::ALL {
             count.with_label_values(&[status.as_str()]).set(0);
@@ -184,7 +187,10 @@ impl Families {
             "Time since the manifest of an active hub was good, of the one where that is longest; -1 without one",
         )?;
         stalest.set(peers.stalest_secs().unwrap_or(-1));
-        let crawls = Opts::new("aip_market_crawls_total", "Hubs that this process asked, by what came of it");
+        let crawls = Opts::new(
+            "aip_market_crawls_total",
+            "Hubs that this process asked, by what came of it",
+        );
         let crawls = IntCounterVec::new(crawls, &["result"])?;
         for (result, times) in peers.crawls() {
             crawls.with_label_values(&[result]).inc_by(times);

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use aip_market::money::Usd;
 use aip_market::peers::MarketPeer;
-use aip_market::store::{MarketPeers, PeerChange, PeerChanged, PeerLine, PeerNote, PreviewRow};
 use aip_market::store::{
     Account, AccountId, Accounts, ApiKey, Begin, Begun, Channel, ChannelId, Channels, Closed, Created,
     Credited, Earned, Earnings, Entry, Finish, Finished, Idempotency, Invocation, Invocations, KeyId,
-    MarketStore, NewAccount, NewChannel, NewKey, Opened, PaidOut, Planned, StoreError, TakeOver, ToppedUp, Totals, Unsettled,
+    MarketStore, NewAccount, NewChannel, NewKey, Opened, PaidOut, Planned, StoreError, TakeOver, ToppedUp,
+    Totals, Unsettled,
 };
+use aip_market::store::{MarketPeers, PeerChange, PeerChanged, PeerLine, PeerNote, PreviewRow};
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
 use async_trait::async_trait;

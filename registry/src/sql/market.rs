@@ -3,6 +3,7 @@
 //! What a change does is said by the market room ([`aip_market::store::steps`]), for every store alike; here it gets its rows
 //! (`held.rs`). All changes of the market come one after the other, in all processes together, and share their commits.
 
+mod hand;
 mod held;
 mod peers;
 mod rows;

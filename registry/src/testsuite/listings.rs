@@ -107,9 +107,14 @@ pub async fn a_listing_of_another_hub_says_so<S: Listings>(store: Arc<S>) {
     };
     put(&*store, &of("https://one.example/a", 1)).await;
     let listing = put(&*store, &of("https://two.example", 2)).await;
-    let origin = Origin::Peer { hub: "https://two.example".to_owned() };
+    let origin = Origin::Peer {
+        hub: "https://two.example".to_owned(),
+    };
     assert_eq!(listing.origin, origin);
-    assert_eq!(store.get(&listing.id).await.unwrap().map(|kept| kept.origin), Some(origin));
+    assert_eq!(
+        store.get(&listing.id).await.unwrap().map(|kept| kept.origin),
+        Some(origin)
+    );
 }
 
 /// All that was said about it, byte for byte.

@@ -45,7 +45,9 @@ pub(super) fn read(found: &Value, url: &str, now: Timestamp) -> Result<Discovery
         return Err(wrong("does not name version v2 of AIMarket".to_owned()));
     }
     let key = published_key(found).map_err(|refusal| wrong(format!("has no key: {}", refusal.detail)))?;
-    let is_signed = found.get("signature").is_some_and(|signature| *signature != Value::Null);
+    let is_signed = found
+        .get("signature")
+        .is_some_and(|signature| *signature != Value::Null);
     if is_signed {
         let check = document::verify(found, std::slice::from_ref(&key));
         if let Some(reason) = check.verdict.reason() {
@@ -59,30 +61,46 @@ pub(super) fn read(found: &Value, url: &str, now: Timestamp) -> Result<Discovery
         key,
         declared: declared(found, url),
         manifest_url: manifest_url(found, url)?,
-        neighbours: if is_signed { neighbours(found, url) } else { Vec::new() },
+        neighbours: if is_signed {
+            neighbours(found, url)
+        } else {
+            Vec::new()
+        },
     })
 }
 
 fn declared(found: &Value, url: &str) -> Declared {
     let text = |name: &str, chars_max: usize| {
         let text = found.get(name).and_then(Value::as_str);
-        text.map(|text| plain(text, chars_max)).filter(|text| !text.is_empty())
+        text.map(|text| plain(text, chars_max))
+            .filter(|text| !text.is_empty())
     };
-    let categories = found.get("categories").and_then(Value::as_array).into_iter().flatten();
+    let categories = found
+        .get("categories")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     let categories = categories.filter_map(Value::as_str);
-    let rails = found.get("payment_rails").and_then(|rails| rails.get("seller_direct"));
+    let rails = found
+        .get("payment_rails")
+        .and_then(|rails| rails.get("seller_direct"));
     let count = found.get("capabilities_count").and_then(Value::as_number);
     let invoke_url = found.get("invoke_url").and_then(Value::as_str);
     Declared {
         name: text("name", PEER_NAME_CHARS_MAX),
         description: text("description", PEER_DESCRIPTION_CHARS_MAX),
         hub_version: text("hub_version", PEER_VERSION_CHARS_MAX),
-        invoke_url: invoke_url.filter(|invoke| is_of_origin(invoke, url)).map(str::to_owned),
+        invoke_url: invoke_url
+            .filter(|invoke| is_of_origin(invoke, url))
+            .map(str::to_owned),
         categories: categories
             .take(PEER_CATEGORIES_MAX)
             .map(|category| plain(category, PEER_WORD_CHARS_MAX))
             .collect(),
-        seller_direct: rails.and_then(|rail| rail.get("enabled")).and_then(Value::as_bool) == Some(true),
+        seller_direct: rails
+            .and_then(|rail| rail.get("enabled"))
+            .and_then(Value::as_bool)
+            == Some(true),
         capabilities: count.map_or(0, |count| whole(count.as_f64())),
     }
 }
@@ -94,7 +112,11 @@ fn declared(found: &Value, url: &str) -> Declared {
     reason = "it is clamped before"
 )]
 fn whole(count: f64) -> u64 {
-    if count.is_finite() { count.clamp(0.0, 1e9) as u64 } else { 0 }
+    if count.is_finite() {
+        count.clamp(0.0, 1e9) as u64
+    } else {
+        0
+    }
 }
 
 /// A manifest at another origin is not asked for: whoever answers there would speak for this peer.
@@ -119,7 +141,9 @@ fn is_of_origin(one: &str, other: &str) -> bool {
 
 /// Under `peers` and `observed_hubs`, in their one spelling, without the peer itself.
 fn neighbours(found: &Value, url: &str) -> Vec<String> {
-    let named = ["peers", "observed_hubs"].into_iter().filter_map(|name| found.get(name)?.as_array());
+    let named = ["peers", "observed_hubs"]
+        .into_iter()
+        .filter_map(|name| found.get(name)?.as_array());
     let named = named.flatten().take(PEERS_NAMED_MAX);
     let urls = named.filter_map(|hub| hub.get("url").and_then(Value::as_str));
     let mut urls: Vec<String> = urls.filter_map(peer_url).filter(|named| named != url).collect();
@@ -160,7 +184,9 @@ mod tests {
     }
 
     fn signed(said: Value) -> Value {
-        let Value::Object(members) = said else { unreachable!() };
+        let Value::Object(members) = said else {
+            unreachable!()
+        };
         document::sign(members, &key())
     }
 
@@ -210,12 +236,20 @@ mod tests {
         }
         let silent = said(|said| drop(said.as_object_mut().unwrap().remove("manifest_url")));
         let read = read(&silent, HUB, now()).unwrap();
-        assert_eq!(read.manifest_url, "https://hub.example/family/ai-market/v2/manifest");
+        assert_eq!(
+            read.manifest_url,
+            "https://hub.example/family/ai-market/v2/manifest"
+        );
     }
 
     #[test]
     fn numbers_of_strangers_are_clamped() {
-        for count in [serde_json::json!(-1), serde_json::json!(1e300), serde_json::json!("7"), serde_json::json!(null)] {
+        for count in [
+            serde_json::json!(-1),
+            serde_json::json!(1e300),
+            serde_json::json!("7"),
+            serde_json::json!(null),
+        ] {
             let found = said(|said| said["capabilities_count"] = count.clone());
             assert!(read(&found, HUB, now()).unwrap().declared.capabilities <= 1_000_000_000);
         }

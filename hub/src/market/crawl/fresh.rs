@@ -36,10 +36,20 @@ mod tests {
     fn pitfall_52_a_document_is_of_this_week() {
         let now = Timestamp::parse("2026-11-30T12:00:00Z").unwrap();
         let is_good = |at: &str| check_age(Page::Manifest, at, now).is_ok();
-        for good in ["2026-11-30T12:00:00Z", "2026-11-23T12:00:01Z", "2026-11-30T12:59:59Z"] {
+        for good in [
+            "2026-11-30T12:00:00Z",
+            "2026-11-23T12:00:01Z",
+            "2026-11-30T12:59:59Z",
+        ] {
             assert!(is_good(good), "{good}");
         }
-        for bad in ["2026-11-22T12:00:00Z", "2026-11-30T14:00:00Z", "", "yesterday", "2026-11-30"] {
+        for bad in [
+            "2026-11-22T12:00:00Z",
+            "2026-11-30T14:00:00Z",
+            "",
+            "yesterday",
+            "2026-11-30",
+        ] {
             assert!(!is_good(bad), "{bad}");
         }
     }

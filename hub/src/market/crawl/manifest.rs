@@ -50,7 +50,11 @@ pub(super) fn read(
         };
         let row = row.and_then(|row| {
             let ids = (row.product_id.clone(), row.capability_id.clone());
-            if named.insert(ids) { Ok(row) } else { Err(LeftOut::Twice) }
+            if named.insert(ids) {
+                Ok(row)
+            } else {
+                Err(LeftOut::Twice)
+            }
         });
         match row {
             Ok(row) => catalogue.rows.push(row),

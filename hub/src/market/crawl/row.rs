@@ -65,7 +65,9 @@ impl Row {
             return Err(LeftOut::NotOffered);
         }
         let name = ["display_name", "name"].into_iter().filter_map(text);
-        let mut names = name.map(|name| plain(name, PEER_NAME_CHARS_MAX)).filter(|name| !name.is_empty());
+        let mut names = name
+            .map(|name| plain(name, PEER_NAME_CHARS_MAX))
+            .filter(|name| !name.is_empty());
         let category = text("category").map(|category| plain(category, PEER_WORD_CHARS_MAX));
         Ok(Self {
             price: price(tool).ok_or(LeftOut::Unpriced)?,
@@ -73,7 +75,8 @@ impl Row {
             // What it is worth is seen when a result comes; without one there is nothing to see.
             output_schema: schema(tool.get("output_schema")).unwrap_or_default(),
             name: names.next().unwrap_or_else(|| capability_id.clone()),
-            description: text("description").map_or_else(String::new, |text| plain(text, PEER_TEXT_CHARS_MAX)),
+            description: text("description")
+                .map_or_else(String::new, |text| plain(text, PEER_TEXT_CHARS_MAX)),
             category: category.filter(|category| !category.is_empty()),
             product_id,
             capability_id,
@@ -94,7 +97,9 @@ fn is_its_own(tool: &Value, url: &str) -> bool {
 
 /// What is finer than a millionth is rounded up: nobody sells below the price that was named.
 fn price(tool: &Value) -> Option<Usd> {
-    let named = ["price_per_call_usd", "price_usd"].into_iter().find_map(|name| tool.get(name));
+    let named = ["price_per_call_usd", "price_usd"]
+        .into_iter()
+        .find_map(|name| tool.get(name));
     let dollars = named?.as_number()?.as_f64();
     if !(0.0..=PEER_PRICE_USD_MAX).contains(&dollars) {
         return None;

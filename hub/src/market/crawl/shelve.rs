@@ -58,7 +58,9 @@ impl Shelving<'_> {
             }
             kept.insert(id);
         }
-        let gone = held.values().filter(|stored| !stored.deleted && !kept.contains(&stored.id));
+        let gone = held
+            .values()
+            .filter(|stored| !stored.deleted && !kept.contains(&stored.id));
         new.extend(gone.map(deletion));
         Ok(self.put(&new).await?)
     }
@@ -70,7 +72,11 @@ impl Shelving<'_> {
     pub(super) async fn take_down(&self, url: &str) -> Result<usize, CrawlError> {
         let agent = agent_of(url, self.own)?;
         let held = self.held(&agent, url, &[]).await?;
-        let gone: Vec<_> = held.values().filter(|stored| !stored.deleted).map(deletion).collect();
+        let gone: Vec<_> = held
+            .values()
+            .filter(|stored| !stored.deleted)
+            .map(deletion)
+            .collect();
         Ok(self.put(&gone).await?)
     }
 
@@ -89,18 +95,27 @@ impl Shelving<'_> {
         url: &str,
         rows: &[Row],
     ) -> Result<BTreeMap<String, StoredListing>, StoreError> {
-        let ids: Vec<_> = rows.iter().map(|row| listing_id(agent, &own_id(url, row))).collect();
+        let ids: Vec<_> = rows
+            .iter()
+            .map(|row| listing_id(agent, &own_id(url, row)))
+            .collect();
         let mut held: Vec<StoredListing> = self.listings.get_many(&ids).await?;
         let mut after = None;
         loop {
-            let page = self.listings.of_agent(agent, after.as_deref(), LISTINGS_PAGE_MAX).await?;
+            let page = self
+                .listings
+                .of_agent(agent, after.as_deref(), LISTINGS_PAGE_MAX)
+                .await?;
             let Some(last) = page.last() else { break };
             after = Some(last.id.clone());
             // Peers at one host share an agent.
             let its = |stored: &StoredListing| matches!(&stored.origin, Origin::Peer { hub } if hub == url);
             held.extend(page.into_iter().filter(its));
         }
-        Ok(held.into_iter().map(|stored| (stored.id.clone(), stored)).collect())
+        Ok(held
+            .into_iter()
+            .map(|stored| (stored.id.clone(), stored))
+            .collect())
     }
 
     fn wanted(&self, peer: &MarketPeer, agent: &Did, own_id: String, row: &Row) -> Wanted {
@@ -120,9 +135,14 @@ impl Shelving<'_> {
                 offer.attributes.insert(name, value);
             }
         }
-        offer.extra.insert("invoke", Json::from([("peer", Json::from(true))]));
+        offer
+            .extra
+            .insert("invoke", Json::from([("peer", Json::from(true))]));
         offer.extra.insert("source_hub_name", peer.name());
-        for (name, schema) in [("input_schema", &row.input_schema), ("output_schema", &row.output_schema)] {
+        for (name, schema) in [
+            ("input_schema", &row.input_schema),
+            ("output_schema", &row.output_schema),
+        ] {
             if let Some(schema) = schema {
                 offer.extra.insert(name, spelled(schema));
             }
@@ -148,7 +168,10 @@ pub(super) fn agent_of(url: &str, own: &Domain) -> Result<Did, Refusal> {
     let parsed = Url::parse(url).ok();
     let place = parsed.as_ref().and_then(|url| {
         let host = url.host_str()?;
-        Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
+        Some(
+            url.port()
+                .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")),
+        )
     });
     let domain = place.and_then(|place| Domain::parse(&place).ok());
     let domain = match domain.filter(|domain| domain != own) {
@@ -161,7 +184,10 @@ pub(super) fn agent_of(url: &str, own: &Domain) -> Result<Did, Refusal> {
 
 /// A peer's listing has an id of its own, the same every time.
 fn own_id(url: &str, row: &Row) -> String {
-    format!("peer_{}", hash(&[url, &row.product_id, &row.capability_id], ID_DIGITS))
+    format!(
+        "peer_{}",
+        hash(&[url, &row.product_id, &row.capability_id], ID_DIGITS)
+    )
 }
 
 fn hash(parts: &[&str], digits: usize) -> String {
@@ -185,11 +211,15 @@ struct Wanted {
 impl Wanted {
     /// The version to store over what there is; `None`: that says the same, and for long enough.
     fn against(self, held: Option<&StoredListing>, now: Timestamp) -> Option<NewListing> {
-        let held_json = held.filter(|held| !held.deleted).and_then(|held| Json::parse(&held.json).ok());
+        let held_json = held
+            .filter(|held| !held.deleted)
+            .and_then(|held| Json::parse(&held.json).ok());
         let mut object = self.offer.to_object();
         object.insert("aip", "1");
         object.insert("agent", self.agent.as_str());
-        let is_same = held_json.as_ref().is_some_and(|held| words(held.as_object()) == words(Some(&object)));
+        let is_same = held_json
+            .as_ref()
+            .is_some_and(|held| words(held.as_object()) == words(Some(&object)));
         let is_long = held
             .and_then(|held| held.expires_at)
             .is_some_and(|end| now + PEER_RENEWED_BEFORE <= end);
@@ -198,7 +228,10 @@ impl Wanted {
         }
         let version = held.map_or(1, |held| held.version.saturating_add(1));
         object.insert("version", Json::try_from(version).unwrap_or(Json::Int(0)));
-        let first = held_json.as_ref().and_then(|held| held.get("created_at")).and_then(Json::as_str);
+        let first = held_json
+            .as_ref()
+            .and_then(|held| held.get("created_at"))
+            .and_then(Json::as_str);
         object.insert("created_at", first.map_or_else(|| now.to_string(), str::to_owned));
         let json = Json::Object(object).to_jcs();
         Some(NewListing {

@@ -20,7 +20,10 @@ pub(super) fn signed(facts: &Facts, sold: &Sold, now: Timestamp) -> Result<Value
     let mut further = Members::from([
         ("total_capabilities".to_owned(), count(sold.count)),
         ("local_capabilities".to_owned(), count(sold.local)),
-        ("federated_capabilities".to_owned(), count(sold.count - sold.local)),
+        (
+            "federated_capabilities".to_owned(),
+            count(sold.count - sold.local),
+        ),
         ("hubs_indexed".to_owned(), count(by_hub.len())),
     ]);
     if !is_whole {

@@ -41,6 +41,9 @@ pub(super) fn tool(facts: &Facts, offer: &Offer, now: Timestamp) -> Value {
         let tier = [(tier.field.clone(), Value::from(max))];
         tool.insert("free_tier_max".to_owned(), Members::from(tier).into());
     }
+    if let Some(payout) = offer.payout.filter(|_| facts.x402.is_some()) {
+        tool.insert("payout_address".to_owned(), payout.to_string().into());
+    }
     tool.extend(noted(&offer.notes, now));
     tool.into()
 }

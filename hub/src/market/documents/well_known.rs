@@ -56,7 +56,10 @@ pub(super) fn signed(facts: &Facts, sold: &Sold, now: Timestamp) -> Value {
         ("federation", federation(facts)),
         ("peers", peers(facts)),
         ("payment_configured", true.into()),
-        ("payment_testnet", facts.x402.as_ref().is_some_and(|terms| terms.is_test).into()),
+        (
+            "payment_testnet",
+            facts.x402.as_ref().is_some_and(|terms| terms.is_test).into(),
+        ),
         ("payment_rails", rails(facts)),
         ("free_trial", trial(facts)),
         ("idempotency", idempotency()),
@@ -81,17 +84,23 @@ fn federation(facts: &Facts) -> Value {
 
 /// The hubs that sell here.
 fn peers(facts: &Facts) -> Value {
-    let peers = facts.peers.book.active().into_iter().take(PEERS_TOLD_MAX).map(|peer| {
-        let mut told = Members::from([
-            ("url".to_owned(), Value::from(peer.url.as_str())),
-            ("name".to_owned(), peer.name().into()),
-            ("capabilities_count".to_owned(), peer.capabilities.into()),
-        ]);
-        if let Some(at) = peer.last_crawl {
-            told.insert("last_crawl".to_owned(), time_text(at).into());
-        }
-        Value::from(told)
-    });
+    let peers = facts
+        .peers
+        .book
+        .active()
+        .into_iter()
+        .take(PEERS_TOLD_MAX)
+        .map(|peer| {
+            let mut told = Members::from([
+                ("url".to_owned(), Value::from(peer.url.as_str())),
+                ("name".to_owned(), peer.name().into()),
+                ("capabilities_count".to_owned(), peer.capabilities.into()),
+            ]);
+            if let Some(at) = peer.last_crawl {
+                told.insert("last_crawl".to_owned(), time_text(at).into());
+            }
+            Value::from(told)
+        });
     Value::Array(peers.collect())
 }
 

@@ -35,7 +35,9 @@ pub(super) struct Announcer {
 
 impl std::fmt::Debug for Announcer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Announcer").field("own_url", &self.own_url).finish_non_exhaustive()
+        f.debug_struct("Announcer")
+            .field("own_url", &self.own_url)
+            .finish_non_exhaustive()
     }
 }
 
@@ -113,9 +115,13 @@ impl Announcer {
             answer_bytes_max: ANNOUNCE_ANSWER_BYTES_MAX,
         };
         match self.exchange.exchange(request, limits).await {
-            Ok(answer) => tracing::debug!(peer = %peer.url, answer.status, "A hub was told that something has changed"),
+            Ok(answer) => {
+                tracing::debug!(peer = %peer.url, answer.status, "A hub was told that something has changed")
+            }
             // It looks by itself in a while.
-            Err(error) => tracing::debug!(peer = %peer.url, %error, "A hub was not told that something has changed"),
+            Err(error) => {
+                tracing::debug!(peer = %peer.url, %error, "A hub was not told that something has changed")
+            }
         }
     }
 }

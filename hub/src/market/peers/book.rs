@@ -64,7 +64,10 @@ impl Book {
 
     /// Changes whenever something does that documents say of them, but for when they were asked.
     pub fn generation(&self) -> u64 {
-        self.held.read().unwrap_or_else(PoisonError::into_inner).generation
+        self.held
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .generation
     }
 
     /// All of them, by their addresses.

@@ -144,7 +144,9 @@ impl PeerKeys for KeysFile {
 
 impl Debug for KeysFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeysFile").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("KeysFile")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
     }
 }
 
@@ -164,7 +166,11 @@ mod tests {
     fn keys_are_read_by_the_address_of_a_hub_and_read_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys");
-        write(&path, "# ours\n\nhttps://One.example/  aimk_abc\nhttp://two.example:80\taimk_d-e_f\n", 0o600);
+        write(
+            &path,
+            "# ours\n\nhttps://One.example/  aimk_abc\nhttp://two.example:80\taimk_d-e_f\n",
+            0o600,
+        );
         let keys = KeysFile::open(&path).unwrap();
         let key = |url: &str| keys.key(url).map(|key| key.expose().to_owned());
         assert_eq!(key("https://one.example").as_deref(), Some("aimk_abc"));
@@ -175,9 +181,19 @@ mod tests {
         assert_eq!(key("https://one.example").as_deref(), Some("aimk_new"));
         write(&path, "https://one.example", 0o600);
         assert!(keys.reload().is_err());
-        assert_eq!(key("https://one.example").as_deref(), Some("aimk_new"), "they stay");
+        assert_eq!(
+            key("https://one.example").as_deref(),
+            Some("aimk_new"),
+            "they stay"
+        );
         assert!(!format!("{keys:?}").contains("aimk_"));
-        assert_eq!(KeysFile::open(Path::new("")).unwrap().key("https://one.example").is_some(), false);
+        assert_eq!(
+            KeysFile::open(Path::new(""))
+                .unwrap()
+                .key("https://one.example")
+                .is_some(),
+            false
+        );
     }
 
     #[test]
@@ -193,9 +209,17 @@ mod tests {
             Err(KeysError::Open(_))
         ));
         refused("https://one.example aimk_abc", 0o644);
-        for text in ["https://one.example secret", "one.example aimk_abc", "aimk_abc", "https://one.example aimk_a b"] {
+        for text in [
+            "https://one.example secret",
+            "one.example aimk_abc",
+            "aimk_abc",
+            "https://one.example aimk_a b",
+        ] {
             let said = refused(text, 0o600);
-            assert!(said.contains("line 1") && !said.contains("secret") && !said.contains("abc"), "{said}");
+            assert!(
+                said.contains("line 1") && !said.contains("secret") && !said.contains("abc"),
+                "{said}"
+            );
         }
         assert!(refused(&"#".repeat(300 * 1024), 0o600).contains("longer"));
     }

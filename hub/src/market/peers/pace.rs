@@ -57,7 +57,9 @@ impl Pace {
 
 impl std::fmt::Debug for Pace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pace").field("interval", &self.interval).finish_non_exhaustive()
+        f.debug_struct("Pace")
+            .field("interval", &self.interval)
+            .finish_non_exhaustive()
     }
 }
 
@@ -72,8 +74,16 @@ mod tests {
     fn pauses_grow_and_end_and_differ() {
         let pace = Pace::new(Duration::from_hours(1), true, Box::new(UnwrapErr(SysRng)));
         let now = Timestamp::from_unix_millis(0);
-        let secs = |is_pending: bool, failures: u32| pace.next(now, is_pending, failures).unix_millis() / 1_000;
-        for (failures, most) in [(0, 3_600), (1, 60), (2, 120), (3, 240), (7, 3_600), (u32::MAX, 3_600)] {
+        let secs =
+            |is_pending: bool, failures: u32| pace.next(now, is_pending, failures).unix_millis() / 1_000;
+        for (failures, most) in [
+            (0, 3_600),
+            (1, 60),
+            (2, 120),
+            (3, 240),
+            (7, 3_600),
+            (u32::MAX, 3_600),
+        ] {
             for _ in 0..20 {
                 let pause = secs(false, failures);
                 assert!((most * 4 / 5..=most).contains(&pause), "{failures}: {pause}");

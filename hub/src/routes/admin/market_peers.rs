@@ -110,7 +110,10 @@ fn peers(app: &App) -> Result<&PeerRoom, ApiError> {
 /// The address of another hub, in its one spelling.
 fn address(peers: &PeerRoom, text: &str) -> Result<String, ApiError> {
     let url = peer_url(text).ok_or_else(|| {
-        invalid("url", "is the http or https address of a hub, without credentials, query and fragment")
+        invalid(
+            "url",
+            "is the http or https address of a hub, without credentials, query and fragment",
+        )
     })?;
     if url == peers.own_url {
         return Err(invalid("url", "is that of another hub, and this is this one's"));
@@ -130,7 +133,9 @@ fn mode(text: &str) -> Result<RouteMode, ApiError> {
 
 fn invalid(member: &'static str, should: &str) -> ApiError {
     let detail = format!("The member `{member}` {should}.");
-    Refusal::new(ErrorCode::MemberInvalid, detail).with("member", member).into()
+    Refusal::new(ErrorCode::MemberInvalid, detail)
+        .with("member", member)
+        .into()
 }
 
 fn unknown() -> ApiError {
@@ -146,9 +151,14 @@ fn done(changed: PeerChanged, peers: &PeerRoom) -> Result<MarketPeerLine, ApiErr
         PeerChanged::Done(peer) => Ok(MarketPeerLine::of(peer, peers)),
         PeerChanged::Missing | PeerChanged::Full => Err(unknown()),
         PeerChanged::KeyInUse { url } => {
-            let detail = format!("The hub at {url} sells here with that key: one hub is one peer. Block that one first.");
+            let detail = format!(
+                "The hub at {url} sells here with that key: one hub is one peer. Block that one first."
+            );
             Err(Refusal::new(ErrorCode::IdReused, detail).with("url", url).into())
         }
-        PeerChanged::NoKey => Err(invalid("key", "must be there: that hub shows no other key than the pinned one")),
+        PeerChanged::NoKey => Err(invalid(
+            "key",
+            "must be there: that hub shows no other key than the pinned one",
+        )),
     }
 }

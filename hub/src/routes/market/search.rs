@@ -125,6 +125,9 @@ pub struct MarketMatch {
     pub seller_id: String,
     /// `agent`, or `hub` where another one sells it.
     pub seller_kind: &'static str,
+    /// Where it is paid on a chain (x402), where it can be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payout_address: Option<String>,
     /// Always false: this hub lists nothing for show.
     pub demo: bool,
     /// Always true: what cannot be had now is not found.
@@ -389,6 +392,7 @@ fn found(app: &App, item: FoundItem, routed: Routed<'_>, offer: &Offer, agent: R
         publisher_id: agent.did,
         seller_id: agent.handle,
         seller_kind: if routed.name.is_some() { "hub" } else { "agent" },
+        payout_address: payout(app, offer),
         demo: false,
         offerable: true,
         route_status: routed.status,
@@ -400,10 +404,20 @@ fn found(app: &App, item: FoundItem, routed: Routed<'_>, offer: &Offer, agent: R
     }
 }
 
+/// Where it is paid on a chain, if this hub has such payments made.
+fn payout(app: &App, offer: &Offer) -> Option<String> {
+    let is_taken = app.settings.market_x402.enabled;
+    let address = offer.payout.filter(|_| is_taken)?;
+    Some(address.to_string())
+}
+
 fn changed(notes: &Notes, now: Timestamp) -> BTreeMap<&'static str, Value> {
     let told = notes.told(now).map(|(name, changed)| {
         let at = time_text(changed.at);
-        (name, json!({ "at": at, "previous_sha256": changed.previous_sha256 }))
+        (
+            name,
+            json!({ "at": at, "previous_sha256": changed.previous_sha256 }),
+        )
     });
     told.collect()
 }

@@ -1,20 +1,21 @@
 //! The rows of the market in the hand of one change: it holds the row of `market_money` until the commit, as every other
 //! change of the market does, in every process. So they come one after the other, and each may read before it decides.
 
+use aip_market::peers::MarketPeer;
 use aip_market::store::rows::{
     AccountRow, EarnedRow, InvocationRow, Issued, KeyRow, PaymentRow, Reference, Repeat, Rows,
 };
-use aip_market::peers::MarketPeer;
 use aip_market::store::steps::Step;
-use aip_market::store::{PeerLine, PreviewRow};
 use aip_market::store::{AccountId, Answer, Channel, ChannelId, Entry, Funding, KeptReceipt, KeyId, Purse};
+use aip_market::store::{PeerLine, PreviewRow};
 use aip_protocol::multikey::VerifyingKey;
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
+use sqlx::AnyConnection;
 use sqlx::any::AnyRow;
-use sqlx::{AnyConnection, AssertSqlSafe};
 use uuid::Uuid;
 
+use super::hand::{HeldRows, limit_bind, micros, millis, optional_micros, payer};
 use super::{peers, rows, statements};
 use crate::error::StoreError;
 use crate::sql::dialect::Dialect;
@@ -38,74 +39,6 @@ impl<S: Step> Write for Held<S> {
         let mut rows = HeldRows::take(conn, self.dialect).await?;
         self.step.run(&mut rows).await
     }
-}
-
-/// All rows, until the commit.
-struct HeldRows<'c> {
-    conn: &'c mut AnyConnection,
-    issued: Issued,
-}
-
-impl<'c> HeldRows<'c> {
-    async fn take(conn: &'c mut AnyConnection, dialect: Dialect) -> sqlx::Result<Self> {
-        let lock = sqlx::query(AssertSqlSafe(statements::lock_money(dialect.for_update())));
-        let row = lock.fetch_one(&mut *conn).await?;
-        let issued = rows::issued(&row).map_err(broken)?;
-        Ok(Self { conn, issued })
-    }
-
-    async fn all<T>(
-        &mut self,
-        statement: &'static str,
-        values: &[Bind<'_>],
-        read: impl Fn(&AnyRow) -> Result<T, StoreError>,
-    ) -> sqlx::Result<Vec<T>> {
-        if !can_be_there(values) {
-            return Ok(Vec::new());
-        }
-        let found = query(statement, values).fetch_all(&mut *self.conn).await?;
-        found.iter().map(read).collect::<Result<_, _>>().map_err(broken)
-    }
-
-    async fn one<T>(
-        &mut self,
-        statement: &'static str,
-        values: &[Bind<'_>],
-        read: impl Fn(&AnyRow) -> Result<T, StoreError>,
-    ) -> sqlx::Result<Option<T>> {
-        let found = self.all(statement, values, read).await?;
-        Ok(found.into_iter().next())
-    }
-
-    async fn run(&mut self, statement: &'static str, values: &[Bind<'_>]) -> sqlx::Result<u64> {
-        let done = query(statement, values).execute(&mut *self.conn).await?;
-        Ok(done.rows_affected())
-    }
-}
-
-fn limit_bind(limit: u32) -> Bind<'static> {
-    Bind::Number(limit.into())
-}
-
-fn micros(amount: aip_market::money::Usd) -> Bind<'static> {
-    Bind::Number(to_i64(amount.micros()))
-}
-
-fn optional_micros(amount: Option<aip_market::money::Usd>) -> Bind<'static> {
-    Bind::OptionalNumber(amount.map(|amount| to_i64(amount.micros())))
-}
-
-fn millis(at: Timestamp) -> Bind<'static> {
-    Bind::Number(at.unix_millis())
-}
-
-/// The columns `account` and `account_key`.
-fn payer<'a>(payer: Option<(&'a AccountId, &'a KeyId)>) -> [Bind<'a>; 2] {
-    let (account, key) = payer.unzip();
-    [
-        Bind::OptionalText(account.map(|id| id.0.as_str())),
-        Bind::OptionalText(key.map(|id| id.0.as_str())),
-    ]
 }
 
 impl Rows for HeldRows<'_> {
@@ -365,7 +298,11 @@ impl Rows for HeldRows<'_> {
     async fn put_payment(&mut self, row: &PaymentRow) -> sqlx::Result<()> {
         let (key, invocation) = (hex::encode(row.key), row.invocation.to_string());
         let payment = rows::bytes_text(&row.payment);
-        let (answer, receipt) = row.planned.as_ref().map(|planned| (&planned.answer, &planned.receipt)).unzip();
+        let (answer, receipt) = row
+            .planned
+            .as_ref()
+            .map(|planned| (&planned.answer, &planned.receipt))
+            .unzip();
         let body = answer.map(|answer| rows::bytes_text(&answer.body));
         let kept = receipt.map(|receipt| rows::bytes_text(&receipt.receipt));
         let values = [

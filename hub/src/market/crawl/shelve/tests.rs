@@ -83,12 +83,24 @@ async fn what_a_peer_sells_is_an_offer_of_that_hub() {
     assert_eq!(stored.agent.as_str(), "did:aip:one.example:hub");
     assert_eq!(stored.expires_at, Some(at(6)));
     let offer = offer(&stored).unwrap();
-    assert_eq!((offer.product_id.as_str(), offer.capability_id.as_str()), ("pd", "draw@v1"));
-    assert_eq!((offer.price.micros(), offer.way.clone()), (10_000, Some(Way::Peer)));
-    let Source::Peer(source) = &offer.source else { unreachable!() };
+    assert_eq!(
+        (offer.product_id.as_str(), offer.capability_id.as_str()),
+        ("pd", "draw@v1")
+    );
+    assert_eq!(
+        (offer.price.micros(), offer.way.clone()),
+        (10_000, Some(Way::Peer))
+    );
+    let Source::Peer(source) = &offer.source else {
+        unreachable!()
+    };
     assert_eq!((source.hub.as_str(), source.name.as_str()), (ONE, "One"));
     let schema = offer.input_schema.unwrap();
-    assert_eq!(schema.value()["properties"]["x"]["minimum"], json!(0.5), "floats come back");
+    assert_eq!(
+        schema.value()["properties"]["x"]["minimum"],
+        json!(0.5),
+        "floats come back"
+    );
     // Nobody else can hand in a listing that is called at another hub.
     let forged = StoredListing {
         origin: Origin::Signed,
@@ -109,7 +121,11 @@ async fn the_same_again_changes_nothing_until_it_is_to_be_renewed() {
     let mut changed = rows.clone();
     changed[1].price = Usd::parse("0.02").unwrap();
     assert_eq!(shelve(&store, ONE, &changed, 2).await, 1);
-    assert_eq!(shelve(&store, ONE, &changed, 3).await, 1, "the other one ends in three hours");
+    assert_eq!(
+        shelve(&store, ONE, &changed, 3).await,
+        1,
+        "the other one ends in three hours"
+    );
     let after = live(&store).await;
     let numbers = |listings: &[StoredListing]| {
         let mut numbers: Vec<_> = listings.iter().map(|stored| stored.number).collect();
@@ -126,9 +142,17 @@ async fn pitfall_51_what_is_delisted_goes_and_only_of_that_peer() {
     let store = MemoryStore::new();
     shelve(&store, ONE, &[row("a1"), row("b1")], 0).await;
     shelve(&store, TWO, &[row("a1")], 0).await;
-    assert_eq!(live(&store).await.len(), 3, "two hubs at one host sell the same ids");
+    assert_eq!(
+        live(&store).await.len(),
+        3,
+        "two hubs at one host sell the same ids"
+    );
     assert_eq!(shelve(&store, ONE, &[row("b1")], 1).await, 1);
-    let left: Vec<_> = live(&store).await.into_iter().map(|stored| stored.origin).collect();
+    let left: Vec<_> = live(&store)
+        .await
+        .into_iter()
+        .map(|stored| stored.origin)
+        .collect();
     assert_eq!(left.len(), 2);
     assert!(left.contains(&Origin::Peer { hub: TWO.to_owned() }));
     // It comes back with a higher version.
@@ -150,9 +174,17 @@ fn every_address_has_an_agent_and_none_is_of_this_hub() {
     let of = |url: &str| agent_of(url, &own()).unwrap().to_string();
     assert_eq!(of("https://one.example/a"), "did:aip:one.example:hub");
     assert_eq!(of("http://localhost:9083"), "did:aip:localhost%3A9083:hub");
-    for url in ["http://127.0.0.1:9083", "http://[::1]", "https://hub.example/x", "https://under_score.example"] {
+    for url in [
+        "http://127.0.0.1:9083",
+        "http://[::1]",
+        "https://hub.example/x",
+        "https://under_score.example",
+    ] {
         let agent = of(url);
-        assert!(agent.starts_with("did:aip:hub-") && agent.ends_with(".invalid:hub"), "{agent}");
+        assert!(
+            agent.starts_with("did:aip:hub-") && agent.ends_with(".invalid:hub"),
+            "{agent}"
+        );
         assert_eq!(of(url), agent);
     }
     assert_ne!(of("http://127.0.0.1:1"), of("http://127.0.0.1:2"));

@@ -49,7 +49,9 @@ pub async fn approve(
     let change = PeerChange::Approved {
         key: key(body.key.as_deref())?,
     };
-    let detail = body.key.map_or_else(String::new, |key| format!("with the key {key}"));
+    let detail = body
+        .key
+        .map_or_else(String::new, |key| format!("with the key {key}"));
     let changed = peers.decide(&url, change, "approve", detail).await?;
     Ok(web::Json(done(changed, peers)?))
 }

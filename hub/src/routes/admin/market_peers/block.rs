@@ -43,6 +43,8 @@ pub async fn block(
     let body: MarketPeerBody = read(&app, &req, payload).await?;
     let peers = peers(&app)?;
     let url = address(peers, &body.url)?;
-    let changed = peers.decide(&url, PeerChange::Blocked, "block", String::new()).await?;
+    let changed = peers
+        .decide(&url, PeerChange::Blocked, "block", String::new())
+        .await?;
     Ok(web::Json(done(changed, peers)?))
 }

@@ -49,7 +49,10 @@ pub async fn list(
     let found = room(&app)?.store().market_peers(after.as_deref(), limit).await?;
     let is_full = found.len() >= usize::try_from(limit).unwrap_or(usize::MAX);
     let peers = peers(&app)?;
-    let items: Vec<_> = found.into_iter().map(|peer| MarketPeerLine::of(peer, peers)).collect();
+    let items: Vec<_> = found
+        .into_iter()
+        .map(|peer| MarketPeerLine::of(peer, peers))
+        .collect();
     let last = items.last().filter(|_| is_full);
     let next_cursor = last.map(|last| utf8_percent_encode(&last.url, NON_ALPHANUMERIC).to_string());
     Ok(web::Json(MarketPeerPage { items, next_cursor }))

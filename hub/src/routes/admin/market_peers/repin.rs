@@ -49,7 +49,10 @@ pub async fn repin(
     let change = PeerChange::Repinned {
         key: key(body.key.as_deref())?,
     };
-    let detail = body.key.map_or_else(|| "the key that it shows".to_owned(), |key| format!("the key {key}"));
+    let detail = body.key.map_or_else(
+        || "the key that it shows".to_owned(),
+        |key| format!("the key {key}"),
+    );
     let changed = peers.decide(&url, change, "repin", detail).await?;
     Ok(web::Json(done(changed, peers)?))
 }

@@ -81,20 +81,28 @@ pub async fn announce(
 /// The address that is announced, which this hub could ask.
 fn hub_url(peers: &PeerRoom, body: &Members) -> Result<String, MarketError> {
     let named = text(body, "hub_url")?;
-    let invalid = |detail: String| {
-        MarketRefusal::new(MarketCode::HubUrlInvalid, detail).with("member", "hub_url")
-    };
+    let invalid =
+        |detail: String| MarketRefusal::new(MarketCode::HubUrlInvalid, detail).with("member", "hub_url");
     let url = peer_url(named).ok_or_else(|| {
-        invalid("`hub_url` is the http or https address of a hub, without credentials, query and fragment.".to_owned())
+        invalid(
+            "`hub_url` is the http or https address of a hub, without credentials, query and fragment."
+                .to_owned(),
+        )
     })?;
-    peers.check(&url).map_err(|error| invalid(format!("This hub does not ask that address: {error}.")))?;
+    peers
+        .check(&url)
+        .map_err(|error| invalid(format!("This hub does not ask that address: {error}.")))?;
     if url == peers.own_url {
         return Err(invalid("That is this hub.".to_owned()).into());
     }
     // The reference sends it empty where it is at its usual place.
-    let said = body.get("well_known_url").and_then(Value::as_str).filter(|said| !said.is_empty());
+    let said = body
+        .get("well_known_url")
+        .and_then(Value::as_str)
+        .filter(|said| !said.is_empty());
     if said.is_some_and(|said| !is_discovery(said, &url)) {
-        let detail = format!("`well_known_url` is {url}{DISCOVERY_PATH}: a hub's document is below its address.");
+        let detail =
+            format!("`well_known_url` is {url}{DISCOVERY_PATH}: a hub's document is below its address.");
         return Err(invalid(detail).with("member", "well_known_url").into());
     }
     Ok(url)
@@ -121,7 +129,11 @@ async fn new_peer(peers: &PeerRoom, url: &str) -> Result<Announced, MarketError>
 
 /// Whatever it says, nothing is changed by it: a stranger could have said it.
 async fn known_peer(peers: &PeerRoom, peer: &MarketPeer, body: Members) -> Result<Announced, MarketError> {
-    let is_its_own = || announce::verify(&Value::from(body), peer.key.as_slice()).verdict.is_true();
+    let is_its_own = || {
+        announce::verify(&Value::from(body), peer.key.as_slice())
+            .verdict
+            .is_true()
+    };
     let is_looked_at = peers.is_enabled && peer.status == PeerStatus::Active && is_its_own();
     let is_scheduled = is_looked_at && peers.crawl_early(peer).await?;
     Ok(answered(peer, false, is_scheduled))

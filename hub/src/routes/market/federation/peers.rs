@@ -113,16 +113,24 @@ pub async fn peers(app: web::Data<App>, req: HttpRequest) -> Result<HttpResponse
     app.throttle.admit(Cost::Request, &req)?;
     let room = &room(&app)?.peers;
     let all = room.book.all();
-    let with = |statuses: &'static [PeerStatus]| all.iter().filter(move |peer| statuses.contains(&peer.status));
+    let with =
+        |statuses: &'static [PeerStatus]| all.iter().filter(move |peer| statuses.contains(&peer.status));
     let decided = || with(&[PeerStatus::Active, PeerStatus::KeyMismatch]);
     let mut pending: Vec<_> = with(&[PeerStatus::Pending]).collect();
     pending.sort_by_key(|peer| std::cmp::Reverse(peer.first_seen));
     Ok(HttpResponse::Ok().json(Peers {
         success: true,
-        peers: decided().take(PEERS_TOLD_MAX).map(|peer| Peer::of(peer)).collect(),
+        peers: decided()
+            .take(PEERS_TOLD_MAX)
+            .map(|peer| Peer::of(peer))
+            .collect(),
         count: decided().count(),
         pending_count: pending.len(),
-        pending: pending.into_iter().take(PEERS_TOLD_MAX).map(|peer| Peer::of(peer)).collect(),
+        pending: pending
+            .into_iter()
+            .take(PEERS_TOLD_MAX)
+            .map(|peer| Peer::of(peer))
+            .collect(),
         open_federation: room.is_enabled && room.is_open,
         protocol_version: PROTOCOL,
     }))
