@@ -86,7 +86,10 @@ async fn terms(shop: &Shop) -> Value {
     let answer = shop.ask(&asked()).await;
     let body = refused(&answer, 402, "payment_required");
     let terms = decoded(answer.header("payment-required"));
-    assert_eq!((&terms["accepts"], &terms["x402Version"]), (&body["accepts"], &json!(2)));
+    assert_eq!(
+        (&terms["accepts"], &terms["x402Version"]),
+        (&body["accepts"], &json!(2))
+    );
     terms
 }
 
@@ -108,9 +111,16 @@ async fn a_buyer_pays_a_provider_on_a_chain() -> Result<()> {
     let settled = decoded(answer.header("payment-response"));
     assert_eq!((&settled, &settled["success"]), (&body["payment"], &json!(true)));
     assert_eq!(settled["payer"], wallet(1).address().to_string());
-    assert!(settled["transaction"].as_str().is_some_and(|text| text.starts_with("0x")));
+    assert!(
+        settled["transaction"]
+            .as_str()
+            .is_some_and(|text| text.starts_with("0x"))
+    );
     assert_eq!(body["receipt"]["price_usd"], json!(0.25));
-    let verify = Request::post("/ai-market/v2/receipts/verify", json!({ "receipt": body["receipt"] }).to_string());
+    let verify = Request::post(
+        "/ai-market/v2/receipts/verify",
+        json!({ "receipt": body["receipt"] }).to_string(),
+    );
     let check = shop.ask(&verify).await.json();
     assert_eq!((&check["valid"], &check["kept"]), (&json!(true), &json!(true)));
     // It is nobody's here.
@@ -121,10 +131,18 @@ async fn a_buyer_pays_a_provider_on_a_chain() -> Result<()> {
     let again = refused(&pays(&shop, &signed(&terms, 1, 1)).await, 402, "payment_invalid");
     assert_eq!(again["reason"], "payment_used");
     assert_eq!(shop.provider.calls().len(), 1);
-    let well_known = shop.ask(&Request::get("/.well-known/ai-market.json")).await.json();
+    let well_known = shop
+        .ask(&Request::get("/.well-known/ai-market.json"))
+        .await
+        .json();
     let rail = &well_known["payment_rails"]["seller_direct"];
-    assert_eq!((&rail["enabled"], &rail["network"]), (&json!(true), &json!("eip155:31337")));
+    assert_eq!(
+        (&rail["enabled"], &rail["network"]),
+        (&json!(true), &json!("eip155:31337"))
+    );
     assert_eq!(well_known["payment_testnet"], true);
+    let manifest = shop.ask(&Request::get("/ai-market/v2/manifest")).await.json();
+    assert_eq!(manifest["tools"][0]["payout_address"], PAYOUT);
     Ok(())
 }
 
@@ -138,18 +156,36 @@ async fn what_does_not_pay_is_told_before_the_work() -> Result<()> {
     let terms = terms(&shop).await;
     let mut elsewhere = terms.clone();
     elsewhere["accepts"][0]["payTo"] = json!(wallet(1).address().to_string());
-    let body = refused(&pays(&shop, &signed(&elsewhere, 1, 1)).await, 402, "payment_invalid");
+    let body = refused(
+        &pays(&shop, &signed(&elsewhere, 1, 1)).await,
+        402,
+        "payment_invalid",
+    );
     assert_eq!(body["reason"], "invalid_payment_requirements");
     let shows = |id: &str, header: String| call("shop", id, &json!({})).field("PAYMENT-SIGNATURE", header);
     let unpayable = shop.ask(&shows("unpayable@v1", signed(&terms, 1, 1))).await;
-    assert!(refused(&unpayable, 402, "listing_not_sellable").get("accepts").is_none());
+    assert!(
+        refused(&unpayable, 402, "listing_not_sellable")
+            .get("accepts")
+            .is_none()
+    );
     // Everybody has a hundred dollars.
-    let dear = refused(&shop.ask(&call("shop", "dear@v1", &json!({}))).await, 402, "payment_required");
+    let dear = refused(
+        &shop.ask(&call("shop", "dear@v1", &json!({}))).await,
+        402,
+        "payment_required",
+    );
     let answer = shop.ask(&shows("dear@v1", signed(&dear, 1, 1))).await;
     let body = refused(&answer, 402, "payment_invalid");
     assert_eq!(body["reason"], "insufficient_funds");
-    assert_eq!(decoded(answer.header("payment-required"))["accepts"], body["accepts"]);
-    assert_eq!((shop.provider.calls().len(), books(&shop.hub).await?.paid_directly), (0, 0));
+    assert_eq!(
+        decoded(answer.header("payment-required"))["accepts"],
+        body["accepts"]
+    );
+    assert_eq!(
+        (shop.provider.calls().len(), books(&shop.hub).await?.paid_directly),
+        (0, 0)
+    );
     made(&pays(&shop, &signed(&terms, 1, 1)).await);
     Ok(())
 }
@@ -160,20 +196,28 @@ async fn the_client_passes_on_what_a_wallet_signed() -> Result<()> {
     let buyer = aip_tests::clients::agent(&shop.hub, "buyer").await?;
     let input = Map::from_iter([("n".to_owned(), json!(1))]);
     let call = Call::new("shop", "paid@v1", input);
-    let refusal = buyer.invoke(&call, &Purse::Nothing).await.expect_err("it is not paid");
+    let refusal = buyer
+        .invoke(&call, &Purse::Nothing)
+        .await
+        .expect_err("it is not paid");
     let aip_client::Error::Refused(problem) = refusal else {
         panic!("no refusal: {refusal:?}");
     };
     let payment = signed(&Value::Object(problem.members.clone()), 2, 1);
     let purse = Purse::Payment(SignedPayment::new(&payment)?);
     let invoked = buyer.invoke(&call, &purse).await?;
-    let check = buyer.check_invoked(&call, &invoked).await?.context("no receipt")?;
+    let check = buyer
+        .check_invoked(&call, &invoked)
+        .await?
+        .context("no receipt")?;
     assert_eq!(check.verdict, aip_client::protocol::market::Verdict::True);
     Ok(())
 }
 
 /// Verifies everything, and settles what it is told unless it `waits`; what was settled before it says again.
-fn facilitator(waits: Arc<AtomicBool>) -> impl Fn(&aip_tests::provider::Call) -> Reply + Send + Sync + 'static {
+fn facilitator(
+    waits: Arc<AtomicBool>,
+) -> impl Fn(&aip_tests::provider::Call) -> Reply + Send + Sync + 'static {
     let asked: Mutex<BTreeMap<String, u32>> = Mutex::default();
     move |call| {
         let order = &call.body["paymentPayload"]["payload"]["authorization"];
@@ -184,7 +228,9 @@ fn facilitator(waits: Arc<AtomicBool>) -> impl Fn(&aip_tests::provider::Call) ->
         if *times > 1 && waits.load(Ordering::SeqCst) {
             return Reply::Never;
         }
-        Reply::Json(json!({ "isValid": true, "success": true, "transaction": nonce, "network": "eip155:84532" }))
+        Reply::Json(
+            json!({ "isValid": true, "success": true, "transaction": nonce, "network": "eip155:84532" }),
+        )
     }
 }
 
@@ -218,8 +264,14 @@ async fn a_hub_that_is_killed_while_a_payment_is_made_loses_nothing() -> Result<
     let answer = tokio::time::timeout(Duration::from_mins(1), waiting).await?;
     assert_eq!(answer.header("idempotency-replayed"), "true");
     let body = made(&answer);
-    assert_eq!((body["receipt"]["price_usd"].as_f64(), body.get("settled")), (Some(0.25), None));
-    assert_eq!(body["payment"]["transaction"], Word::from_bytes([7; 32]).to_string());
+    assert_eq!(
+        (body["receipt"]["price_usd"].as_f64(), body.get("settled")),
+        (Some(0.25), None)
+    );
+    assert_eq!(
+        body["payment"]["transaction"],
+        Word::from_bytes([7; 32]).to_string()
+    );
     assert_eq!(shop.provider.calls().len(), 1, "the work was done once");
     assert_eq!(books(&shop.hub).await?.paid_directly, PRICE);
     Ok(())
