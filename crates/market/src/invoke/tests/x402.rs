@@ -8,9 +8,11 @@ use std::sync::Arc;
 
 use aip_protocol::market::x402::{REQUIRED_HEADER, RESPONSE_HEADER, SIGNATURE_HEADER, to_header};
 use serde_json::json;
+use tokio::sync::Semaphore;
 
-use self::chain::{Bank, header_json, payable, shows};
+use self::chain::{Bank, Says, header_json, payable, shows};
 use super::desk::{Does, ask, nothing, once, tier, usd};
+use crate::invoke::{Followed, JobShown};
 use crate::money::Usd;
 use crate::provider::ProviderError;
 use crate::store::Earnings as _;
@@ -175,4 +177,32 @@ async fn another_spelling_of_a_payment_is_the_same_payment() {
     let headers = shows(SIGNATURE_HEADER, &to_header(&payment));
     let refusal = bank.refusal(headers, ask(json!({}))).await;
     assert_eq!(refusal.body()["reason"], "payment_used");
+}
+
+/// Cancelled while the provider works, its payment pays another call; refused, it is no job at all.
+#[tokio::test]
+async fn a_cancelled_job_gives_its_payment_back() {
+    let bank = Bank::new();
+    bank.desk.does(Does::Wait(Arc::new(Semaphore::new(0))));
+    let call = || super::desk::call(bank.pays(1, 1), &ask(json!({})));
+    bank.chain.verify.lock().unwrap().push_back(Says::Invalid);
+    let refused = bank.desk.market.invoke_followed(call()).await.answer.unwrap_err();
+    assert_eq!(refused.into_refusal().code.as_str(), "payment_invalid");
+    let begun = bank.desk.market.invoke_followed(call()).await.answer.unwrap();
+    let Followed::Job(mut handle) = begun else {
+        panic!("no job: {begun:?}");
+    };
+    while bank.desk.calls() == 0 {
+        tokio::task::yield_now().await;
+    }
+    let shown = JobShown {
+        secret: Some(handle.secret.expose().to_owned()),
+        ..JobShown::default()
+    };
+    let id = handle.job.id.to_string();
+    let job = bank.desk.market.cancel_job(&id, &shown).await.unwrap();
+    assert_eq!((job.status(), handle.end().await.unwrap().status), ("cancelled", 409));
+    bank.desk.does(Does::Echo);
+    let (paid, _) = bank.invoke(bank.pays(1, 1), ask(json!({}))).await;
+    assert_eq!((paid.status, bank.moved(1)), (200, 10_000));
 }

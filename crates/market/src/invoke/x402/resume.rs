@@ -158,7 +158,7 @@ impl Market {
             match market.resume_payments(holder).await {
                 Ok(0) => {}
                 Ok(count) => {
-                    tracing::warn!(count, "{count} payments that were being made have come to an end")
+                    tracing::warn!(count, "{count} payments that were being made have come to an end");
                 }
                 Err(error) => tracing::warn!(%error, "payments that are being made were not looked at"),
             }
