@@ -36,13 +36,16 @@ pub(super) const PROGRESS: &str = ".progress";
 /// What the conversations of questions begin with.
 const THREAD: &str = "hub-asks-";
 
+/// Takes the plaintext of a word.
+pub type Hear = Arc<dyn Fn(&[u8]) + Send + Sync>;
+
 /// Hears what is said before the answer.
 #[derive(Clone)]
 pub struct Hearing {
     /// The type of such words.
     pub kind: &'static str,
     /// Takes the plaintext of one, and never waits.
-    pub hear: Arc<dyn Fn(&[u8]) + Send + Sync>,
+    pub hear: Hear,
 }
 
 impl Debug for Hearing {

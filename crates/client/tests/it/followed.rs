@@ -72,7 +72,7 @@ fn whole(status: &str, body: &Value) -> String {
 fn call() -> Call {
     let input = json!({"frames": 100});
     Call::new("shop", "render@v1", input.as_object().cloned().unwrap())
-        .timeout(Duration::from_secs(60))
+        .timeout(Duration::from_mins(1))
         .idempotency_key("order-0001")
 }
 
@@ -204,7 +204,7 @@ async fn a_job_is_begun_looked_at_waited_for_and_cancelled() {
     let now = client.job(&key).await.unwrap();
     assert!(now.is_running() && now.outcome().is_none());
     assert_eq!(now.progress.unwrap().number, 4);
-    let invoked = client.wait_job(&key, Duration::from_secs(60), |_| ()).await.unwrap();
+    let invoked = client.wait_job(&key, Duration::from_mins(1), |_| ()).await.unwrap();
     assert_eq!(invoked.result, json!({"film": 1}));
     let over = client.cancel_job(&key).await.unwrap();
     assert_eq!(over.status, "cancelled");

@@ -275,7 +275,7 @@ async fn a_cancelled_call_is_dropped_and_settled() {
     let (asker, bob) = (agent(&hub, "hub").await, agent(&hub, "bob").await);
     let thief = agent(&hub, "thief").await;
     let mut ids = Vec::new();
-    for number in 0..aip_client::limits::CALLS_AT_ONCE + 1 {
+    for number in 0..=aip_client::limits::CALLS_AT_ONCE {
         ids.push(asker.send(&asking(&hub, &json!(number))).await.unwrap().id);
     }
     let (told, mut heard) = mpsc::channel(64);

@@ -45,7 +45,7 @@ pub async fn a_cancelled_call_costs_nothing<S: Store>(store: Arc<S>) {
     let used = store.begin(trial(7, "v"), at(4)).await.unwrap();
     assert_eq!(used, Begun::Unpayable(Unpayable::TrialsUsed(2)));
     let Some(Begun::Again(there)) = store.repeated(&idempotency("k", "b")).await.unwrap() else {
-        panic!("it is not answered again");
+        unreachable!("it is answered again");
     };
     assert_eq!((there.answer, there.purse), (Some(answer("cancelled")), Some(of_account("a"))));
     assert_eq!(account_now(&*store, "a").await.balance, usd("1"));

@@ -36,7 +36,7 @@ pub(super) fn event(name: &str, json: &[u8]) -> Bytes {
 pub(super) fn respond(app: web::Data<App>, feed: JobFeed, first: Bytes) -> HttpResponse {
     let feed = Feed {
         app,
-        feed,
+        job: feed,
         first: Some(first),
         is_over: false,
     };
@@ -50,7 +50,7 @@ pub(super) fn respond(app: web::Data<App>, feed: JobFeed, first: Bytes) -> HttpR
 /// Where one stream stands.
 struct Feed {
     app: web::Data<App>,
-    feed: JobFeed,
+    job: JobFeed,
     first: Option<Bytes>,
     is_over: bool,
 }
@@ -74,7 +74,7 @@ impl Feed {
         }
         tokio::select! {
             biased;
-            event = self.feed.next() => Some(self.rendered(event)),
+            event = self.job.next() => Some(self.rendered(event)),
             () = self.app.stop.cancelled() => None,
             () = sleep(Duration::from_secs(STREAM_KEEPALIVE_SECS)) => Some(Bytes::from_static(KEEPALIVE)),
         }

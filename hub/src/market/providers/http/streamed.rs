@@ -203,7 +203,7 @@ fn spoken(line: &[u8]) -> Result<Option<Said>, ProviderError> {
         return Ok(Some(Said::Result(line.to_vec())));
     }
     let is_error = members.contains_key("error");
-    Ok(is_error.then(|| Said::Error(Value::Object(members))))
+    Ok(is_error.then_some(Said::Error(Value::Object(members))))
 }
 
 #[cfg(test)]

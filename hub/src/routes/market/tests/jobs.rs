@@ -15,8 +15,8 @@ const EVENTS: (&str, &str) = ("accept", "text/event-stream");
 /// The path of a URL of this hub.
 fn path(url: &Value) -> String {
     let url = url.as_str().unwrap();
-    let at = url.find("/ai-market").unwrap();
-    url[at..].to_owned()
+    let (_, path) = url.split_once("/ai-market").unwrap();
+    format!("/ai-market{path}")
 }
 
 fn events(answer: &Answer) -> Vec<Event> {
