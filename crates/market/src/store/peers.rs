@@ -86,6 +86,7 @@ pub struct PreviewRow {
 }
 
 /// What came of a change.
+#[expect(clippy::large_enum_variant, reason = "it is looked at once, and never kept")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PeerChanged {
     /// As it is now.

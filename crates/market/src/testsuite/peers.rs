@@ -116,8 +116,14 @@ pub async fn pitfall_46_who_is_met_again_is_as_before<S: Store>(store: Arc<S>) {
     let seeded = done(&*store, ONE, seed.clone(), 9).await;
     assert_eq!((seeded.status, seeded.first_seen), (PeerStatus::Active, at(3)));
     done(&*store, ONE, PeerChange::Blocked, 9).await;
-    assert_eq!(done(&*store, ONE, seed.clone(), 9).await.status, PeerStatus::Blocked);
-    assert_eq!(done(&*store, TWO, named, 9).await.found, Found::Named(TWO.to_owned()));
+    assert_eq!(
+        done(&*store, ONE, seed.clone(), 9).await.status,
+        PeerStatus::Blocked
+    );
+    assert_eq!(
+        done(&*store, TWO, named, 9).await.found,
+        Found::Named(TWO.to_owned())
+    );
     let third = "https://three.example";
     assert_eq!(done(&*store, third, seed, 9).await.status, PeerStatus::Active);
 }
@@ -130,14 +136,21 @@ pub async fn a_peer_is_crawled<S: Store>(store: Arc<S>) {
         next: at(60),
     };
     let silent = done(&*store, ONE, failed.clone(), 1).await;
-    assert_eq!((silent.failures, silent.last_try, silent.last_crawl), (1, Some(at(1)), None));
+    assert_eq!(
+        (silent.failures, silent.last_try, silent.last_crawl),
+        (1, Some(at(1)), None)
+    );
     assert_eq!(silent.last_error.as_deref(), Some("it \u{fffd} did not answer"));
     assert_eq!(done(&*store, ONE, failed, 2).await.failures, 2);
     let good = done(&*store, ONE, crawled(1, 90), 60).await;
     assert_eq!((good.failures, good.last_error.clone()), (0, None));
     assert_eq!((good.key.clone(), good.capabilities), (Some(key(1)), 7));
     assert_eq!((good.last_crawl, good.crawl_at), (Some(at(60)), at(90)));
-    assert_eq!(good.status, PeerStatus::Pending, "nothing that it says lets it sell");
+    assert_eq!(
+        good.status,
+        PeerStatus::Pending,
+        "nothing that it says lets it sell"
+    );
     let PeerChange::Crawled(said) = crawled(1, 90) else {
         unreachable!()
     };
@@ -147,11 +160,18 @@ pub async fn a_peer_is_crawled<S: Store>(store: Arc<S>) {
     let active = done(&*store, ONE, approved(), 61).await;
     assert_eq!((active.status, active.crawl_at), (PeerStatus::Active, at(61)));
     done(&*store, ONE, crawled(1, 99), 62).await;
-    assert_eq!(store.peer_preview(ONE).await.unwrap(), [], "it is sold, and no preview");
+    assert_eq!(
+        store.peer_preview(ONE).await.unwrap(),
+        [],
+        "it is sold, and no preview"
+    );
     let mode = done(&*store, ONE, PeerChange::Mode(RouteMode::SellsFor), 62).await;
     assert_eq!(store.market_peer(ONE).await.unwrap(), Some(mode.clone()));
     assert_eq!(mode.mode, RouteMode::SellsFor);
-    assert_eq!(done(&*store, ONE, crawled(1, 99), 63).await.mode, RouteMode::SellsFor);
+    assert_eq!(
+        done(&*store, ONE, crawled(1, 99), 63).await.mode,
+        RouteMode::SellsFor
+    );
     assert_eq!(actions(&*store).await, [(1, "hub".to_owned(), "pin".to_owned())]);
 }
 
@@ -160,8 +180,14 @@ pub async fn pitfall_50_another_key_freezes_a_peer<S: Store>(store: Arc<S>) {
     done(&*store, ONE, approved(), 0).await;
     done(&*store, ONE, crawled(1, 9), 1).await;
     let frozen = done(&*store, ONE, crawled(2, 9), 2).await;
-    assert_eq!((frozen.status, frozen.key.clone()), (PeerStatus::KeyMismatch, Some(key(1))));
-    assert_eq!((frozen.advertised_key.clone(), frozen.last_crawl), (Some(key(2)), Some(at(1))));
+    assert_eq!(
+        (frozen.status, frozen.key.clone()),
+        (PeerStatus::KeyMismatch, Some(key(1)))
+    );
+    assert_eq!(
+        (frozen.advertised_key.clone(), frozen.last_crawl),
+        (Some(key(2)), Some(at(1)))
+    );
     let approve = done(&*store, ONE, approved(), 3).await;
     assert_eq!(approve.status, PeerStatus::KeyMismatch, "it is no new peer");
     let thawed = done(&*store, ONE, crawled(1, 9), 4).await;
@@ -171,15 +197,30 @@ pub async fn pitfall_50_another_key_freezes_a_peer<S: Store>(store: Arc<S>) {
         next: at(9),
     };
     for _ in 0..2 {
-        assert_eq!(done(&*store, ONE, shown.clone(), 5).await.status, PeerStatus::KeyMismatch);
+        assert_eq!(
+            done(&*store, ONE, shown.clone(), 5).await.status,
+            PeerStatus::KeyMismatch
+        );
     }
     let repinned = done(&*store, ONE, PeerChange::Repinned { key: None }, 6).await;
-    assert_eq!((repinned.status, repinned.key), (PeerStatus::Active, Some(key(3))));
-    let none = store.change_peer(ONE, PeerChange::Repinned { key: None }, Some(note("repin")), at(7));
+    assert_eq!(
+        (repinned.status, repinned.key),
+        (PeerStatus::Active, Some(key(3)))
+    );
+    let none = store.change_peer(
+        ONE,
+        PeerChange::Repinned { key: None },
+        Some(note("repin")),
+        at(7),
+    );
     assert_eq!(none.await.unwrap(), PeerChanged::NoKey);
     let named = done(&*store, ONE, PeerChange::Repinned { key: Some(key(1)) }, 8).await;
     assert_eq!(named.key, Some(key(1)));
-    let actions: Vec<_> = actions(&*store).await.into_iter().map(|(_, _, action)| action).collect();
+    let actions: Vec<_> = actions(&*store)
+        .await
+        .into_iter()
+        .map(|(_, _, action)| action)
+        .collect();
     assert_eq!(actions, ["pin", "freeze", "thaw", "freeze"]);
 }
 
@@ -188,8 +229,14 @@ pub async fn a_pending_peer_that_changes_its_key_is_not_let_in<S: Store>(store: 
     done(&*store, ONE, announced(), 0).await;
     done(&*store, ONE, crawled(1, 9), 1).await;
     let other = done(&*store, ONE, crawled(2, 9), 2).await;
-    assert_eq!((other.status, other.advertised_key), (PeerStatus::Pending, Some(key(2))));
-    assert_eq!(done(&*store, ONE, approved(), 3).await.status, PeerStatus::KeyMismatch);
+    assert_eq!(
+        (other.status, other.advertised_key),
+        (PeerStatus::Pending, Some(key(2)))
+    );
+    assert_eq!(
+        done(&*store, ONE, approved(), 3).await.status,
+        PeerStatus::KeyMismatch
+    );
     let by_key = PeerChange::Approved { key: Some(key(2)) };
     let active = done(&*store, ONE, by_key, 4).await;
     assert_eq!((active.status, active.key), (PeerStatus::Active, Some(key(2))));
@@ -206,14 +253,21 @@ pub async fn pitfall_49_one_key_is_one_peer<S: Store>(store: Arc<S>) {
     assert_eq!(store.market_peer(TWO).await.unwrap(), None);
     done(&*store, TWO, approved(), 3).await;
     let second = done(&*store, TWO, crawled(1, 9), 4).await;
-    assert_eq!((second.status, second.key, second.capabilities), (PeerStatus::Pending, None, 0));
+    assert_eq!(
+        (second.status, second.key, second.capabilities),
+        (PeerStatus::Pending, None, 0)
+    );
     assert!(second.last_error.unwrap().contains(ONE));
     let repinned = PeerChange::Repinned { key: Some(key(1)) };
     done(&*store, TWO, PeerChange::Approved { key: Some(key(2)) }, 5).await;
     assert_eq!(store.change_peer(TWO, repinned, None, at(6)).await.unwrap(), used);
     done(&*store, ONE, PeerChange::Blocked, 7).await;
     let by_key = PeerChange::Approved { key: Some(key(1)) };
-    assert_eq!(done(&*store, TWO, by_key, 8).await.status, PeerStatus::Active, "the other one sells no more");
+    assert_eq!(
+        done(&*store, TWO, by_key, 8).await.status,
+        PeerStatus::Active,
+        "the other one sells no more"
+    );
 }
 
 /// A blocked one is not asked, and no answer that was under way brings it back.
@@ -234,7 +288,11 @@ pub async fn a_blocked_peer_stays_blocked<S: Store>(store: Arc<S>) {
 
 /// Each once, the longest waiting first; who took one and went away has it asked again after a while.
 pub async fn peers_are_asked_in_turn<S: Store>(store: Arc<S>) {
-    for (url, secs) in [("https://a.example", 3), ("https://b.example", 1), ("https://c.example", 2)] {
+    for (url, secs) in [
+        ("https://a.example", 3),
+        ("https://b.example", 1),
+        ("https://c.example", 2),
+    ] {
         done(&*store, url, announced(), secs).await;
     }
     let urls = |peers: Vec<MarketPeer>| peers.into_iter().map(|peer| peer.url).collect::<Vec<_>>();
@@ -265,7 +323,10 @@ pub async fn silent_peers_are_forgotten<S: Store>(store: Arc<S>) {
     assert_eq!(store.forget_silent_peers(at(5), 10).await.unwrap(), 1);
     let left = store.market_peers(None, 10).await.unwrap();
     let left: Vec<_> = left.iter().map(|peer| peer.url.as_str()).collect();
-    assert_eq!(left, ["https://b.example", "https://c.example", "https://d.example"]);
+    assert_eq!(
+        left,
+        ["https://b.example", "https://c.example", "https://d.example"]
+    );
     assert_eq!(store.forget_silent_peers(at(6), 10).await.unwrap(), 1);
     assert_eq!(store.peer_preview("https://b.example").await.unwrap(), []);
 }
@@ -273,12 +334,18 @@ pub async fn silent_peers_are_forgotten<S: Store>(store: Arc<S>) {
 /// The log stays when the peer goes.
 pub async fn what_was_decided_is_kept<S: Store>(store: Arc<S>) {
     for (action, change) in [("approve", approved()), ("block", PeerChange::Blocked)] {
-        store.change_peer(ONE, change, Some(note(action)), at(1)).await.unwrap();
+        store
+            .change_peer(ONE, change, Some(note(action)), at(1))
+            .await
+            .unwrap();
     }
     assert!(store.forget_peer(ONE, Some(note("remove")), at(2)).await.unwrap());
     assert_eq!(store.market_peer(ONE).await.unwrap(), None);
     let lines = store.peer_lines(None, 2).await.unwrap();
-    let numbers: Vec<_> = lines.iter().map(|line| (line.number, line.action.as_str())).collect();
+    let numbers: Vec<_> = lines
+        .iter()
+        .map(|line| (line.number, line.action.as_str()))
+        .collect();
     assert_eq!(numbers, [(3, "remove"), (2, "block")]);
     assert_eq!((lines[0].at, lines[0].peer.as_str()), (at(2), ONE));
     assert!(lines[0].detail.starts_with("ü'; DROP TABLE market_peers; --"));

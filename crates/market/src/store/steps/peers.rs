@@ -225,7 +225,11 @@ impl ChangePeer {
     fn is_another(&self, mut peer: MarketPeer, url: &str, next: Timestamp) -> After {
         peer.status = PeerStatus::Pending;
         peer.capabilities = 0;
-        self.has_failed(&mut peer, &format!("it is the peer at {url}, which has the same key"), next);
+        self.has_failed(
+            &mut peer,
+            &format!("it is the peer at {url}, which has the same key"),
+            next,
+        );
         After {
             preview: Some(Vec::new()),
             ..After::of(peer)
