@@ -5,6 +5,7 @@ mod faults;
 mod hostile;
 mod keys;
 mod moves;
+mod network;
 mod policy;
 mod receipts;
 mod story;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -26,9 +27,11 @@ pub struct HubOptions {
     pub data: Option<PathBuf>,
     /// The domain of a development hub; `localhost` and its port by default. Several processes of one hub have the same.
     pub domain: Option<String>,
-    /// A hub as in production, without `--dev`, for this domain; it listens on loopback all the same.
+    /// A hub as in production, without `--dev`, for this domain; both listeners are on the address of [`HubOptions::listen`].
     pub production: Option<String>,
-    /// A program to run the hub under (`faketime`, `strace`), with its arguments.
+    /// Where it listens; a free port of the loopback interface by default.
+    pub listen: Option<SocketAddr>,
+    /// A program to run the hub under (`faketime`, `strace`, `ip netns exec`), with its arguments.
     pub wrapper: Vec<String>,
 }
 
@@ -197,16 +200,13 @@ impl TestHub {
             None => Command::new(program),
         };
         command.arg("serve").arg("--data").arg(self.data());
+        let listen = self.options.listen;
+        let listen = listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], self.port)));
         match &self.options.production {
-            Some(_) => command.args(["--operator-listen", "127.0.0.1:0"]),
+            Some(_) => command.args(["--operator-listen", &format!("{}:0", listen.ip())]),
             None => command.arg("--dev"),
         };
-        command.args([
-            "--listen",
-            &format!("127.0.0.1:{}", self.port),
-            "--domain",
-            &self.domain(),
-        ]);
+        command.args(["--listen", &listen.to_string(), "--domain", &self.domain()]);
         if let Some(config) = &self.options.config {
             let path = self.folder.path().join("hub.toml");
             if let Err(error) = std::fs::write(&path, config) {

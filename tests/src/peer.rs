@@ -84,7 +84,16 @@ impl TestPeer {
     pub async fn start(epoch: &str) -> Self {
         let listener = must(TcpListener::bind("127.0.0.1:0").await);
         let port = must(listener.local_addr()).port();
-        let domain = must(Domain::parse(&format!("localhost:{port}")));
+        Self::at(listener, &format!("localhost:{port}"), epoch)
+    }
+
+    /// A peer of this domain that listens here, on the runtime of the caller.
+    ///
+    /// # Panics
+    /// When no such peer can be.
+    #[must_use]
+    pub fn at(listener: TcpListener, domain: &str, epoch: &str) -> Self {
+        let domain = must(Domain::parse(domain));
         let key = SigningKey::from_seed(aip_client::Entropy::system().bytes());
         let state = State {
             mood: Mood::Kind,

@@ -39,6 +39,12 @@ impl Vitals {
         }
     }
 
+    /// Memory that it held, in bytes.
+    #[must_use]
+    pub fn resident_bytes(&self) -> u64 {
+        self.resident_bytes
+    }
+
     /// A counter, or the sum of those of one name with all their labels.
     #[must_use]
     pub fn count(&self, name: &str) -> f64 {

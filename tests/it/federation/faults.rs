@@ -76,7 +76,7 @@ async fn a_partition_holds_up_its_two_sides_only_and_heals() {
     until("alpha knows that it is", async || outbox().await["pending"] == 0).await;
 
     way.cut();
-    let sent = queued(&alpha, &alice, &bob).await;
+    let sent = queued(&alpha, &alice, &bob, QUEUED).await;
     assert_eq!(alice.send(&alpha, &carol).await.json()["status"], "queued");
     until("carol has her mail while beta is away", || async {
         inbox(&gamma, &carols).await.len() == 1
@@ -147,10 +147,10 @@ async fn a_peer_that_was_put_back_to_a_backup_goes_on() {
     .await;
 }
 
-/// Hands in [`QUEUED`] messages, a hundred at a time; their ids in order.
-async fn queued(hub: &TestHub, from: &TestAgent, to: &TestAgent) -> Vec<String> {
+/// Hands in so many messages, a hundred at a time; their ids in order.
+pub(super) async fn queued(hub: &TestHub, from: &TestAgent, to: &TestAgent, count: usize) -> Vec<String> {
     let mut sent = Vec::new();
-    for _ in 0..QUEUED / 100 {
+    for _ in 0..count / 100 {
         let envelopes: Vec<Value> = (0..100)
             .map(|_| Value::from(from.envelope(to).json.clone()))
             .collect();
@@ -171,7 +171,7 @@ async fn queued(hub: &TestHub, from: &TestAgent, to: &TestAgent) -> Vec<String> 
 }
 
 /// Reads a mailbox until it has given so many messages, acknowledging; the ids in order.
-async fn drained(hub: &TestHub, token: &str, wanted: usize) -> Vec<String> {
+pub(super) async fn drained(hub: &TestHub, token: &str, wanted: usize) -> Vec<String> {
     let mut ids = Vec::new();
     let reading = async {
         while ids.len() < wanted {
