@@ -1,6 +1,7 @@
 //! The goals of docs/PERFORMANCE.md, each measured against its yardstick in alternating rounds.
 
 mod accept;
+mod disturbed;
 mod drain;
 mod idle;
 mod invoke;
@@ -95,6 +96,22 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
         }
         rows.extend(new);
     };
+    of_mail(options, &mut report).await?;
+    of_several(options, &mut report).await?;
+    if options.wants(&["invoke", "invoke-aimarket"]) {
+        report(Box::pin(invoke::measure(options)).await?);
+    }
+    let missed = rows.iter().filter(|row| !row.met()).count();
+    println!(
+        "{} goals measured, {} met, {missed} missed",
+        rows.len(),
+        rows.len() - missed
+    );
+    Ok(())
+}
+
+/// One hub and its mail.
+async fn of_mail(options: &Options, report: &mut impl FnMut(Vec<Row>)) -> anyhow::Result<()> {
     if options.wants(&["P1", "P2", "P3", "P5", "P6", "P18"]) {
         report(accept::measure(options).await?);
     }
@@ -107,6 +124,17 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     if options.wants(&["P11", "P12", "P13"]) {
         report(names::measure(options).await?);
     }
+    if options.wants(&["P16"]) {
+        report(nostr::measure(options).await?);
+    }
+    if options.wants(&["idle"]) {
+        report(idle::measure(options).await?);
+    }
+    Ok(())
+}
+
+/// A hub on engines, and several hubs.
+async fn of_several(options: &Options, report: &mut impl FnMut(Vec<Row>)) -> anyhow::Result<()> {
     if options.wants(&["P4"]) {
         report(nats::measure(options).await?);
     }
@@ -122,9 +150,6 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     if options.wants(&["reconnect"]) {
         report(reconnect::measure(options).await?);
     }
-    if options.wants(&["P16"]) {
-        report(nostr::measure(options).await?);
-    }
     if options.wants(&[
         "peers-0",
         "peers-50",
@@ -135,17 +160,8 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     ]) {
         report(peers::measure(options).await?);
     }
-    if options.wants(&["idle"]) {
-        report(idle::measure(options).await?);
+    if options.wants(&["peers-cut", "peers-hostile"]) {
+        report(Box::pin(disturbed::measure(options)).await?);
     }
-    if options.wants(&["invoke", "invoke-aimarket"]) {
-        report(invoke::measure(options).await?);
-    }
-    let missed = rows.iter().filter(|row| !row.met()).count();
-    println!(
-        "{} goals measured, {} met, {missed} missed",
-        rows.len(),
-        rows.len() - missed
-    );
     Ok(())
 }

@@ -59,7 +59,8 @@ impl Requests {
         }
     }
 
-    fn take(&self) -> Option<Bytes> {
+    /// The next one; `None` when they are used up.
+    pub(crate) fn take(&self) -> Option<Bytes> {
         let at = self.next.fetch_add(1, Ordering::Relaxed);
         let at = if self.repeat {
             at.checked_rem(self.wire.len())?

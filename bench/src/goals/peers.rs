@@ -18,7 +18,7 @@ use crate::process::{free_port, memory, usage};
 use crate::report::{Bound, Row};
 
 /// No limit of a single peer is in the way.
-const SETTINGS: &str = "[federation]\nramp = false\npeer_items_per_sec = 1000000\npeer_bytes_per_sec = 1000000000000\n\
+pub(super) const SETTINGS: &str = "[federation]\nramp = false\npeer_items_per_sec = 1000000\npeer_bytes_per_sec = 1000000000000\n\
                         queue_messages_max = 1000000\nqueue_bytes_max = 100000000000\n\
                         queue_messages_per_sender_max = 1000000\n";
 /// Round trips between the hubs, in milliseconds.
@@ -177,7 +177,7 @@ async fn heal(options: &Options) -> anyhow::Result<Row> {
 }
 
 /// Messages of peers that a hub has stored.
-async fn stored(hub: &Hub, folder: &Path) -> anyhow::Result<u64> {
+pub(super) async fn stored(hub: &Hub, folder: &Path) -> anyhow::Result<u64> {
     let metrics = hub.metrics(folder).await?;
     let line = metrics
         .lines()
