@@ -14,6 +14,7 @@ mod crowd;
 mod doors;
 mod free;
 mod jobs;
+mod jobs_shared;
 mod money;
 mod pitfalls;
 mod providers;
