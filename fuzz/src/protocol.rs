@@ -7,6 +7,8 @@ use aip_protocol::identity::{EndpointPolicy, Identity, Operation};
 use aip_protocol::json::Json;
 use aip_protocol::limits::BATCH_ITEMS_MAX;
 use aip_protocol::market::origin::Origin;
+use aip_protocol::market::evm::{Address, EvmSignature, Word};
+use aip_protocol::market::x402::{Payment, to_header};
 use aip_protocol::market::{Number, Value, announce, document, manifest, receipt};
 use aip_protocol::multikey::{SealingKey, SigningKey, VerifyingKey};
 use aip_protocol::name::{Did, Domain, Handle, Name, parse_identifier};
@@ -154,6 +156,32 @@ pub fn identifier(data: &[u8]) {
         assert_eq!(parse_identifier(&handle.encoded()), Ok(handle.clone()));
         assert_eq!(parse_identifier(&handle.did().encoded()), Ok(handle));
     }
+}
+
+/// What wallets sign: an address, a number and a signature are read from what they print as, and a payment from its header.
+pub fn x402(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    if let Ok(address) = Address::parse(text) {
+        assert_eq!(Address::parse(&address.to_string()), Ok(address));
+        assert!(address.lower().eq_ignore_ascii_case(text));
+    }
+    if let Ok(word) = Word::parse(text) {
+        assert_eq!(Word::parse(&word.to_string()), Ok(word));
+    }
+    if let Ok(signature) = EvmSignature::parse(text) {
+        assert!(signature.to_string().eq_ignore_ascii_case(text));
+    }
+    if let Ok(payment) = Payment::from_header(text) {
+        assert_eq!(Payment::from_json(payment.json.clone()), Ok(payment));
+    }
+    let Some(payment) = serde_json::from_slice(data).ok().and_then(|json| Payment::from_json(json).ok()) else {
+        return;
+    };
+    assert!(payment.check(&payment.accepted, 0, u64::MAX).is_err());
+    let header = to_header(&payment.json);
+    assert!(Payment::from_header(&header).is_ok_and(|again| again == payment) || header.len() > 8_192);
 }
 
 /// DIDs: accepted text is canonical, byte for byte.

@@ -17,7 +17,7 @@ use serde_json::json;
 
 type Target = fn(&[u8]);
 
-const TARGETS: [Target; 12] = [
+const TARGETS: [Target; 13] = [
     targets::json,
     targets::envelope,
     targets::operation,
@@ -30,10 +30,11 @@ const TARGETS: [Target; 12] = [
     targets::hub_document,
     targets::request_signature,
     targets::market,
+    targets::x402,
 ];
 
 /// Good input of each parser, to be broken.
-const SEEDS: [&str; 15] = [
+const SEEDS: [&str; 17] = [
     r#"{"a":[1,true,"é\ud83d\ude00"],"b":{"c":null},"n":-9007199254740991}"#,
     r#"{"price_usd":1e-05,"success":true,"signature":{"algorithm":"ed25519","version":2,"value":"AAAA-_+/"}}"#,
     "https://alice:s3cr3t@h.example:8080/family/?x=1#y",
@@ -49,6 +50,8 @@ const SEEDS: [&str; 15] = [
     "2016-12-31T23:59:60Z",
     "ed25519:z5n8LkDmavbev4qepB5fZzFCeW5PZTv1tEJQ3bKpu8NM7A5iGh6JApedj6MHuVhmzPGTkwzTYC9ctw3DvMV7V1eV4",
     "xn--e1afmkfd.xn--p1ai:65535",
+    "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
+    "115792089237316195423570985008687907853269984665640564039457584007913129639935",
 ];
 
 fn run_all(data: &[u8]) {
@@ -62,8 +65,31 @@ fn load(file: &str) -> serde_json::Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
+/// The payment of x402's own documents, with the signature of another one.
+fn payment() -> serde_json::Value {
+    let signature = load("../aimarket/sdk/debit_authorization.json")["expectedSignature"].clone();
+    json!({
+        "x402Version": 2,
+        "accepted": {
+            "scheme": "exact", "network": "eip155:84532", "amount": "10000",
+            "asset": "0x036CbD53842c5426634e7929541eC2318f3dCF7e",
+            "payTo": "0x209693Bc6afc0C5328bA36FaF03C514EF312287C",
+            "maxTimeoutSeconds": 60, "extra": { "name": "USDC", "version": "2" },
+        },
+        "payload": {
+            "signature": signature,
+            "authorization": {
+                "from": "0x857b06519E91e3A54538791bDbb0E22373e36b66",
+                "to": "0x209693Bc6afc0C5328bA36FaF03C514EF312287C",
+                "value": "10000", "validAfter": "1740672089", "validBefore": "1740672154",
+                "nonce": "0xf3746613c2d920b5fdabc0856f2aeb2d4f88ee6037b8cc5d04a71a4462f13480",
+            },
+        },
+    })
+}
+
 /// What is good by each of these targets, from the shared vectors.
-fn good_objects() -> [(Target, Vec<u8>); 6] {
+fn good_objects() -> [(Target, Vec<u8>); 7] {
     let files = ["envelopes.json", "operations.json", "federation_items.json"];
     let [envelopes, operations, items] = files.map(load);
     let items = &items["vectors"][0]["input"]["items"];
@@ -84,6 +110,7 @@ fn good_objects() -> [(Target, Vec<u8>); 6] {
         (targets::push, push.to_string().into_bytes()),
         (targets::hub_document, document.into_bytes()),
         (targets::market, receipt.into_bytes()),
+        (targets::x402, payment().to_string().into_bytes()),
         (
             targets::request_signature,
             format!("{input}\n{signature}").into_bytes(),
