@@ -42,7 +42,7 @@ const ALONE: [(&str, &str); 8] = [
 /// Every way to pay that needs no chain, and no limit of requests.
 const MARKET: [(&str, &str); 6] = [
     ("AIMARKET_CREDITS_ENABLED", "1"),
-    ("AIMARKET_CREDITS_FREE_GRANT_USD", "0.05"),
+    ("AIMARKET_CREDITS_FREE_GRANT_USD", "0.5"),
     ("AIFACTORY_CRYPTO_ENABLED", "1"),
     ("AIMARKET_ALLOW_DEMO_CREDIT", "1"),
     ("AIMARKET_ALLOW_LOCAL_PUBLISH", "1"),
@@ -82,14 +82,15 @@ pub struct Sold {
 }
 
 impl Sold {
-    /// A capability of the product `shop` without demands on its input.
+    /// A capability of the product `shop` without demands on its input, done below this address: of several at one address its
+    /// search shows one.
     #[must_use]
     pub fn new(capability_id: &str, price_usd: f64, invoke_url: &str) -> Self {
         Self {
             product_id: "shop".to_owned(),
             capability_id: capability_id.to_owned(),
             price_usd,
-            invoke_url: invoke_url.to_owned(),
+            invoke_url: format!("{invoke_url}/{capability_id}"),
             input_schema: json!({ "type": "object" }),
             output_schema: json!({ "type": "object" }),
         }
@@ -219,7 +220,10 @@ impl ReferenceHub {
     /// # Errors
     /// There is none.
     pub async fn key(&self) -> Result<String> {
-        let document = self.ask(&Request::get("/.well-known/ai-market.json")).await.json();
+        let document = self
+            .ask(&Request::get("/.well-known/ai-market.json"))
+            .await
+            .json();
         let key = document.get("signer_public_key").and_then(Value::as_str);
         Ok(key.context("no key")?.to_owned())
     }

@@ -195,7 +195,10 @@ async fn two_processes_stay_exact_on_one_channel() -> Result<()> {
     for answer in unpaid {
         refused(answer, 402, "payment_failed");
     }
-    let nonces: BTreeSet<String> = paid.iter().map(|answer| made(answer)["receipt"]["nonce"].to_string()).collect();
+    let nonces: BTreeSet<String> = paid
+        .iter()
+        .map(|answer| made(answer)["receipt"]["nonce"].to_string())
+        .collect();
     assert_eq!(nonces.len(), 41);
     assert_eq!(purse(mall.cluster.hub(1), &open).await?, (1_500, 0));
     let books = mall.books().await?;

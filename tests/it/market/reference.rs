@@ -61,8 +61,7 @@ impl Both {
 
 /// A call with an input that fits.
 fn fitting(capability: &str) -> Request {
-    let body =
-        json!({ "product_id": "shop", "capability_id": capability, "input": { "text": "Köln" } });
+    let body = json!({ "product_id": "shop", "capability_id": capability, "input": { "text": "Köln" } });
     Request::post(INVOKE, body.to_string())
 }
 
@@ -73,7 +72,11 @@ async fn purses(url: &str) -> Result<[Purse; 2]> {
         let found = answer.pointer(at).and_then(Value::as_str).map(str::to_owned);
         found.with_context(|| format!("no {at} in {answer}"))
     };
-    let made = ask(url, &Request::post("/ai-market/v2/accounts", r#"{"label":"a test"}"#)).await;
+    let made = ask(
+        url,
+        &Request::post("/ai-market/v2/accounts", r#"{"label":"a test"}"#),
+    )
+    .await;
     let opened = ask(
         url,
         &Request::post("/ai-market/v2/channel/open", r#"{"deposit_usd":1}"#),

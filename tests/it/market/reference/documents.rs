@@ -22,11 +22,18 @@ const DOCUMENTS: [(&str, &str); 3] = [
 async fn shop() -> Result<Shop> {
     let shop = Shop::open("trials_per_visitor = 1").await?;
     let mut offers = vec![shop.offer("free@v1", None, &json!({}))];
-    for (number, price) in ["0.000001", "0.00001", "0.1", "5", "1000", "0.02"].iter().enumerate() {
+    for (number, price) in ["0.000001", "0.00001", "0.1", "5", "1000", "0.02"]
+        .iter()
+        .enumerate()
+    {
         let id = format!("paid{number}@v1");
-        offers.push(shop.offer(&id, Some(price), &json!({ "output_schema": { "type": "object" } })));
+        offers.push(shop.offer(
+            &id,
+            Some(price),
+            &json!({ "output_schema": { "type": "object" } }),
+        ));
     }
-    let tier = json!({ "url": shop.provider.url(), "free_tier": { "field": "puzzle.T", "max": 1.5 } });
+    let tier = json!({ "url": shop.provider.url(), "free_tier": { "field": "puzzle.T", "max": 10 } });
     let mut spoken = listed("spoken@v1", Some("0.3"), &tier, &json!({}));
     "Переводит «текст» 🎵/\\\"".clone_into(&mut spoken.description);
     offers.push(spoken);
@@ -38,7 +45,9 @@ async fn shop() -> Result<Shop> {
 async fn receipts(shop: &Shop) -> Result<Vec<Value>> {
     let key = shop.key("2000").await?;
     let mut receipts = Vec::new();
-    for id in ["free@v1", "paid0@v1", "paid1@v1", "paid2@v1", "paid3@v1", "paid4@v1"] {
+    for id in [
+        "free@v1", "paid0@v1", "paid1@v1", "paid2@v1", "paid3@v1", "paid4@v1",
+    ] {
         receipts.push(made(&shop.calls(id, &key, &json!({})).await)["receipt"].clone());
     }
     let trial = fitting("paid5@v1").field("X-AIMarket-Sandbox-Visitor", "visitor-one");
@@ -90,7 +99,10 @@ fn changed(object: &Signed, name: &str, value: &str) -> Signed {
 fn assert_genuine_only(object: &Signed, name: &str, verify: impl Fn(&Signed) -> Check) {
     let check = verify(object);
     assert!(check.verdict.is_true(), "{:?} of {object:?}", check.verdict);
-    assert!(verify(&changed(object, name, "else")).verdict.is_false(), "{name}");
+    assert!(
+        verify(&changed(object, name, "else")).verdict.is_false(),
+        "{name}"
+    );
 }
 
 /// What a buyer is told that the reference was called for.
@@ -111,7 +123,9 @@ async fn assert_receipts(theirs: &ReferenceHub, keys: &[VerifyingKey]) -> Result
             product_id: Some("shop"),
             price_micros: Some(price_micros),
         };
-        assert_genuine_only(&receipt, "timestamp", |receipt| receipt::verify(receipt, keys, &expected));
+        assert_genuine_only(&receipt, "timestamp", |receipt| {
+            receipt::verify(receipt, keys, &expected)
+        });
         let another = Expected {
             capability_id: Some("other@v1"),
             ..expected
@@ -134,7 +148,9 @@ async fn what_the_reference_signs_this_hub_verifies() -> Result<()> {
     let discovery = theirs.ask(&discovery).await;
     let keys = [key_of(&discovery.json())?];
     let catalog = signed(&theirs.ask(&catalog).await, None)?;
-    assert_genuine_only(&catalog, "generated_at", |manifest| manifest::verify(manifest, &keys));
+    assert_genuine_only(&catalog, "generated_at", |manifest| {
+        manifest::verify(manifest, &keys)
+    });
     assert_genuine_only(&signed(&discovery, None)?, "name", |object| {
         document::verify(object, &keys)
     });

@@ -12,6 +12,11 @@ use super::super::{Shop, made, refused};
 use super::{asks_for_text, key_of, purses};
 use crate::faults::until;
 
+/// Where our hub is, as it says of itself.
+fn address(shop: &Shop) -> String {
+    format!("http://{}", shop.hub.domain())
+}
+
 /// What the reference sells: under ids of its own, and one under ids that this hub sells as well.
 fn theirs(url: &str) -> [Sold; 3] {
     [("there.free@v1", 0.0), ("there.paid@v1", 0.02), ("paid@v1", 0.05)].map(|(id, price)| Sold {
@@ -54,7 +59,7 @@ impl Peers {
         };
         // Nobody else can read it.
         let keys = tempfile::NamedTempFile::new()?;
-        let mut options = settings("trials_per_visitor = 1");
+        let mut options = settings("");
         let peers = format!(
             "[market_peers]\nrouting_fee_bps = 100\nkeys_file = \"{}\"\n",
             keys.path().display()
@@ -71,8 +76,13 @@ impl Peers {
             matches(&peers.ours.ask(&Request::get(ALL)).await).len() == 2 + SOLD_THERE
         })
         .await;
-        peers.theirs.takes(peers.ours.hub.url()).await?;
+        peers.theirs.takes(&peers.here()).await?;
         Ok(Some(peers))
+    }
+
+    /// Where this hub is, as it says of itself.
+    fn here(&self) -> String {
+        address(&self.ours)
     }
 
     /// The operator of this hub decides about the reference.
@@ -102,7 +112,7 @@ async fn each_finds_what_the_other_sells_and_nothing_twice() -> Result<()> {
     let Some(Peers { ours, theirs, .. }) = Peers::open().await? else {
         return Ok(());
     };
-    let (here, there) = (ours.hub.url().to_owned(), theirs.url().to_owned());
+    let (here, there) = (address(&ours), theirs.url().to_owned());
     let found = |answer: Answer| {
         let mut found = matches(&answer);
         found.sort();
@@ -110,7 +120,11 @@ async fn each_finds_what_the_other_sells_and_nothing_twice() -> Result<()> {
     };
     let pair = |hub: &str, id: &str| (hub.to_owned(), id.to_owned());
     let wanted = |own: &str, other: &str| {
-        let [ours, theirs] = if own == here { ["local", other] } else { [other, "local"] };
+        let [ours, theirs] = if own == here {
+            ["local", other]
+        } else {
+            [other, "local"]
+        };
         let mut all = vec![
             pair(ours, "free@v1"),
             pair(ours, "paid@v1"),
@@ -124,13 +138,26 @@ async fn each_finds_what_the_other_sells_and_nothing_twice() -> Result<()> {
     };
     assert_eq!(found(ours.ask(&Request::get(ALL)).await), wanted(&here, &there));
     let request = Request::get(format!("{ALL}&min_trust=0"));
-    assert_eq!(found(theirs.ask(&request).await), wanted(&there, &here), "{}", theirs.log());
+    assert_eq!(
+        found(theirs.ask(&request).await),
+        wanted(&there, &here),
+        "{}",
+        theirs.log()
+    );
     // Both manifests hold what the other one sells, under its name, and verify.
     for (url, other, count) in [(&here, &there, 4_u64), (&there, &here, 2)] {
-        let discovery = ask(url, &Request::get("/.well-known/ai-market.json")).await.json();
-        let answer = ask(url, &Request::get("/ai-market/v2/manifest")).await;
+        let door = url.replace("localhost", "127.0.0.1");
+        let discovery = ask(&door, &Request::get("/.well-known/ai-market.json"))
+            .await
+            .json();
+        let answer = ask(&door, &Request::get("/ai-market/v2/manifest")).await;
         let catalog = Signed::parse(&answer.body)?;
-        assert!(manifest::verify(&catalog, &[key_of(&discovery)?]).verdict.is_true(), "{url}");
+        assert!(
+            manifest::verify(&catalog, &[key_of(&discovery)?])
+                .verdict
+                .is_true(),
+            "{url}"
+        );
         assert_eq!(answer.json()["federated_capabilities"], count, "{url}");
         assert!(answer.json()["by_hub"][other.as_str()].is_object(), "{url}");
     }
@@ -144,13 +171,22 @@ async fn a_buyer_here_calls_there() -> Result<()> {
         return Ok(());
     };
     let there = theirs.url().to_owned();
-    let keys = [key_of(&theirs.ask(&Request::get("/.well-known/ai-market.json")).await.json())?];
+    let keys = [key_of(
+        &theirs
+            .ask(&Request::get("/.well-known/ai-market.json"))
+            .await
+            .json(),
+    )?];
     let answer = ours.ask(&at(&there, "there.free@v1")).await;
     let body = made(&answer);
     assert_eq!(body["result"]["echo"], json!({ "text": "Köln" }), "{body}");
     assert_eq!(
-        (&body["receipt_verified"], &body["routed_via"], &body["route_mode"]),
-        (&json!(true), &json!(ours.hub.url()), &json!("broker")),
+        (
+            &body["receipt_verified"],
+            &body["routed_via"],
+            &body["route_mode"]
+        ),
+        (&json!(true), &json!(address(&ours)), &json!("broker")),
         "{body}"
     );
     let whole = Signed::parse(&answer.body)?;
@@ -165,7 +201,12 @@ async fn a_buyer_here_calls_there() -> Result<()> {
     // What it costs there, it costs there: its own words are passed on, and nobody paid here.
     let asked_there = theirs.ask(&at("local", "there.paid@v1")).await;
     let passed_on = ours.ask(&at(&there, "there.paid@v1")).await;
-    assert_eq!((asked_there.status, passed_on.status), (402, 402), "{}", passed_on.text());
+    assert_eq!(
+        (asked_there.status, passed_on.status),
+        (402, 402),
+        "{}",
+        passed_on.text()
+    );
     let terms = |answer: &Answer| {
         let mut terms = answer.json();
         // Drawn for each answer.
@@ -182,7 +223,11 @@ async fn a_buyer_here_calls_there() -> Result<()> {
     // A trial of the reference, for a visitor of ours.
     let visitor = at(&there, "there.paid@v1").field("X-AIMarket-Sandbox-Visitor", "visitor-one");
     let tried = made(&ours.ask(&visitor).await);
-    assert_eq!((&tried["charged_usd"], &tried["receipt_verified"]), (&json!(0.0), &json!(true)), "{tried}");
+    assert_eq!(
+        (&tried["charged_usd"], &tried["receipt_verified"]),
+        (&json!(0.0), &json!(true)),
+        "{tried}"
+    );
     let books = books(&ours.hub).await?;
     assert_eq!((books.earned, books.fees, books.held), (0, 0, 0));
     Ok(())
@@ -194,9 +239,20 @@ async fn what_is_not_named_or_not_known_is_refused() -> Result<()> {
         return Ok(());
     };
     let there = theirs.url().to_owned();
-    let body = refused(&ours.ask(&at("local", "there.free@v1")).await, 400, "source_hub_required");
-    assert_eq!((&body["source_hub"], &body["source_hubs"]), (&json!(there), &json!([there])));
-    refused(&ours.ask(&at("http://127.0.0.1:9", "there.free@v1")).await, 404, "hub_unknown");
+    let body = refused(
+        &ours.ask(&at("local", "there.free@v1")).await,
+        400,
+        "source_hub_required",
+    );
+    assert_eq!(
+        (&body["source_hub"], &body["source_hubs"]),
+        (&json!(there), &json!([there]))
+    );
+    refused(
+        &ours.ask(&at("http://127.0.0.1:9", "there.free@v1")).await,
+        404,
+        "hub_unknown",
+    );
     refused(&ours.ask(&at(&there, "none@v1")).await, 404, "capability_unknown");
     // The same ids at both hubs are two offers: what is called here is paid at our price.
     let key = ours.key("1").await?;
@@ -204,7 +260,11 @@ async fn what_is_not_named_or_not_known_is_refused() -> Result<()> {
     assert_eq!(purse(&ours.hub, &key).await?, (970_000, 0));
     // Of a hub that is gone nothing is paid.
     drop(theirs);
-    refused(&ours.ask(&at(&there, "there.free@v1")).await, 502, "provider_failed");
+    refused(
+        &ours.ask(&at(&there, "there.free@v1")).await,
+        502,
+        "provider_failed",
+    );
     Ok(())
 }
 
@@ -214,7 +274,7 @@ async fn a_buyer_there_calls_here() -> Result<()> {
     let Some(Peers { ours, theirs, .. }) = Peers::open().await? else {
         return Ok(());
     };
-    let here = ours.hub.url().to_owned();
+    let here = address(&ours);
     let [key, _] = purses(theirs.url()).await?;
     let called = theirs.ask(&at(&here, "free@v1")).await;
     let body = called.json();
@@ -234,7 +294,37 @@ async fn a_buyer_there_calls_here() -> Result<()> {
         "{}",
         unpaid.text()
     );
-    assert_eq!(told["payment_ways"][1]["open"], json!(format!("{here}/ai-market/v2/channel/open")));
+    assert_eq!(
+        told["payment_ways"][1]["open"],
+        json!(format!("{here}/ai-market/v2/channel/open"))
+    );
+    Ok(())
+}
+
+/// A visitor of the reference is a visitor here, always the same: it has one trial of ours, and the reference has no word for
+/// what comes after.
+#[tokio::test]
+async fn a_visitor_there_has_one_trial_here() -> Result<()> {
+    let Some(python) = reference_python() else {
+        return Ok(());
+    };
+    let ours = Shop::open("trials_per_visitor = 1").await?;
+    ours.sells("paid@v1", Some("0.03")).await?;
+    let here = address(&ours);
+    let theirs = ReferenceHub::start(&python, &[], &[]).await?;
+    theirs.takes(&here).await?;
+    // It takes a fee of its buyers, here from an account.
+    let [key, _] = purses(theirs.url()).await?;
+    let call = key.on(at(&here, "paid@v1"));
+    let tried = theirs.ask(&call).await;
+    assert_eq!(
+        (tried.status, &tried.json()["receipt"]["sandbox"]),
+        (200, &json!(true)),
+        "{}",
+        tried.text()
+    );
+    assert_eq!(theirs.ask(&call).await.status, 502);
+    assert_eq!(ours.provider.invocations(), 1);
     Ok(())
 }
 
@@ -250,7 +340,7 @@ async fn the_reference_sells_on_what_is_sold_here() -> Result<()> {
     let Purse::Key(key) = &account else {
         anyhow::bail!("{account:?} is no key");
     };
-    let here = ours.hub.url().to_owned();
+    let here = address(&ours);
     let keys = format!("{here}={key}");
     let theirs = ReferenceHub::start(&python, &[], &[("AIMARKET_PEER_API_KEYS", &keys)]).await?;
     theirs.takes(&here).await?;
@@ -275,7 +365,10 @@ async fn this_hub_sells_on_what_the_reference_does() -> Result<()> {
     let call = at(&there, "there.paid@v1");
     for (mode, costs) in [("sells_for", 20_000), ("reseller", 20_200)] {
         peers.mode(mode).await?;
-        until("the mode is known", || async { ours.ask(&call).await.json()["needed"].is_number() }).await;
+        until("the mode is known", || async {
+            ours.ask(&call).await.json()["needed"].is_number()
+        })
+        .await;
         // Whoever does not pay meets this hub, which sells it.
         let unpaid = refused(&ours.ask(&call).await, 402, "payment_required");
         assert_eq!(micros(&unpaid["needed"]), costs, "{mode}: {unpaid}");
@@ -291,9 +384,12 @@ async fn this_hub_sells_on_what_the_reference_does() -> Result<()> {
     let paid = || async { ours.ask(&buyer.on(call.clone())).await.status == 200 };
     until("the reference is paid", paid).await;
     assert_eq!(purse(&ours.hub, &buyer).await?, (979_800, 0));
-    // The reference had a gift of five cents for a new account.
-    let left = theirs.ask(&account.on(Request::get("/ai-market/v2/account"))).await.json();
-    assert_eq!(micros(&left["balance_usd"]), 30_000, "{left}");
+    // The reference gives fifty cents to a new account.
+    let left = theirs
+        .ask(&account.on(Request::get("/ai-market/v2/account")))
+        .await
+        .json();
+    assert_eq!(micros(&left["balance_usd"]), 480_000, "{left}");
     let books = books(&ours.hub).await?;
     assert_eq!((books.fees, books.earned, books.held), (20_200, 0, 0));
     Ok(())
@@ -309,11 +405,21 @@ async fn a_hub_that_announces_itself_waits_for_the_operator() -> Result<()> {
     let theirs = ReferenceHub::start(&python, &theirs(ours.provider.url()), &[]).await?;
     let announce = json!({ "hub_url": theirs.url(), "well_known_url": "", "capabilities_count": 3 });
     let answer = ours
-        .ask(&Request::post("/ai-market/v2/federation/announce", announce.to_string()))
+        .ask(&Request::post(
+            "/ai-market/v2/federation/announce",
+            announce.to_string(),
+        ))
         .await;
     assert_eq!(answer.status, 200, "{}", answer.text());
-    assert_eq!((&answer.json()["status"], &answer.json()["trusted"]), (&json!("pending"), &json!(false)));
-    let body = refused(&ours.ask(&at(theirs.url(), "there.free@v1")).await, 403, "hub_not_active");
+    assert_eq!(
+        (&answer.json()["status"], &answer.json()["trusted"]),
+        (&json!("pending"), &json!(false))
+    );
+    let body = refused(
+        &ours.ask(&at(theirs.url(), "there.free@v1")).await,
+        403,
+        "hub_not_active",
+    );
     assert_eq!(body["status"], "pending");
     assert!(matches(&ours.ask(&Request::get(ALL)).await).is_empty());
     Ok(())
