@@ -39,7 +39,7 @@ enum Peers {
     List,
     /// Shows one: its key, what it says about itself, how asking it goes, some of what a waiting one offers
     Show {
-        /// Its address, such as https://two.example
+        /// Its address, such as `https://two.example`
         url: String,
     },
     /// Lets a hub sell here, and asks it for what it sells
@@ -76,7 +76,7 @@ enum Peers {
 
 #[derive(Debug, clap::Args)]
 struct Approve {
-    /// Its address, such as https://two.example
+    /// Its address, such as `https://two.example`
     url: String,
     /// Its key in base64, as its operator tells it (`signer_public_key` of its discovery document)
     #[arg(long)]

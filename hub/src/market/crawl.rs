@@ -168,10 +168,9 @@ impl Crawler {
             next: self.pace.next(now, is_pending, 0),
         };
         let change = PeerChange::Crawled(crawled);
-        let after = match self.store.change_peer(&peer.url, change, None, now).await? {
-            PeerChanged::Done(after) => after,
+        let PeerChanged::Done(after) = self.store.change_peer(&peer.url, change, None, now).await? else {
             // It was removed meanwhile, or waits because it is another one.
-            _ => return self.take_away(&peer.url).await,
+            return self.take_away(&peer.url).await;
         };
         self.book.put(&after);
         if !catalogue.left_out.is_empty() {

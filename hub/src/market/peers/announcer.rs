@@ -116,11 +116,12 @@ impl Announcer {
         };
         match self.exchange.exchange(request, limits).await {
             Ok(answer) => {
-                tracing::debug!(peer = %peer.url, answer.status, "A hub was told that something has changed")
+                let status = answer.status;
+                tracing::debug!(peer = %peer.url, status, "A hub was told that something has changed");
             }
             // It looks by itself in a while.
             Err(error) => {
-                tracing::debug!(peer = %peer.url, %error, "A hub was not told that something has changed")
+                tracing::debug!(peer = %peer.url, %error, "A hub was not told that something has changed");
             }
         }
     }

@@ -187,13 +187,8 @@ mod tests {
             "they stay"
         );
         assert!(!format!("{keys:?}").contains("aimk_"));
-        assert_eq!(
-            KeysFile::open(Path::new(""))
-                .unwrap()
-                .key("https://one.example")
-                .is_some(),
-            false
-        );
+        let none = KeysFile::open(Path::new("")).unwrap();
+        assert!(none.key("https://one.example").is_none());
     }
 
     #[test]

@@ -21,6 +21,7 @@ const DISCOVERY_PATH: &str = "/.well-known/ai-market.json";
 
 /// What becomes of it.
 #[derive(Debug, Serialize, ToSchema)]
+#[expect(clippy::struct_excessive_bools, reason = "AIMarket's answer has so many")]
 pub struct Announced {
     /// Always true.
     pub success: bool,
@@ -118,13 +119,11 @@ async fn new_peer(peers: &PeerRoom, url: &str) -> Result<Announced, MarketError>
         let detail = "This hub takes no announcements: ask its operator to add yours.";
         return Err(MarketError::refused(MarketCode::AnnouncementsClosed, detail));
     }
-    match peers.announced(url).await? {
-        PeerChanged::Done(peer) => Ok(answered(&peer, true, false)),
-        _ => {
-            let detail = "As many hubs wait for the operator of this one as there may be.";
-            Err(MarketError::refused(MarketCode::TooManyHubs, detail))
-        }
+    if let PeerChanged::Done(peer) = peers.announced(url).await? {
+        return Ok(answered(&peer, true, false));
     }
+    let detail = "As many hubs wait for the operator of this one as there may be.";
+    Err(MarketError::refused(MarketCode::TooManyHubs, detail))
 }
 
 /// Whatever it says, nothing is changed by it: a stranger could have said it.
