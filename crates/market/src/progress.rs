@@ -252,7 +252,9 @@ impl Track {
 
 impl fmt::Debug for Track {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Track").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("Track")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
     }
 }
 

@@ -108,7 +108,11 @@ impl Decoder {
         let data = std::mem::take(&mut self.data);
         let has_data = std::mem::replace(&mut self.has_data, false);
         has_data.then(|| Event {
-            name: if name.is_empty() { "message".to_owned() } else { name },
+            name: if name.is_empty() {
+                "message".to_owned()
+            } else {
+                name
+            },
             data,
             id: self.id.clone(),
         })
@@ -177,7 +181,11 @@ mod tests {
 
     #[test]
     fn an_event_without_an_end_is_cut_off() {
-        for stream in [&b"data: aaaaaaaa"[..], b": aaaaaaaaaaaaa", b"data: aa\ndata: aa\ndata: aa\ndata: aa"] {
+        for stream in [
+            &b"data: aaaaaaaa"[..],
+            b": aaaaaaaaaaaaa",
+            b"data: aa\ndata: aa\ndata: aa\ndata: aa",
+        ] {
             let mut decoder = Decoder::new(12);
             assert_eq!(decoder.push(stream), Err(EventTooLong { bytes_max: 12 }));
         }

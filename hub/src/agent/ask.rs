@@ -24,7 +24,9 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::limits::{ANSWERS_AT_ONCE, ELSEWHERE_OFFERS_MAX, ELSEWHERE_PAUSE, QUESTIONS_MAX, WITHDRAWAL_LIFETIME};
+use super::limits::{
+    ANSWERS_AT_ONCE, ELSEWHERE_OFFERS_MAX, ELSEWHERE_PAUSE, QUESTIONS_MAX, WITHDRAWAL_LIFETIME,
+};
 use super::receive::Verdict;
 use super::stats::Fate;
 use super::{HubAgent, Outgoing, message_id};

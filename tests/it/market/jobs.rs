@@ -62,11 +62,19 @@ async fn words_come_as_a_provider_says_them() -> Result<()> {
     for (media_type, words) in [
         (
             EVENTS,
-            ["event: progress\ndata: {\"done\": 0.5}\n\n", "event: chunk\ndata: Once\n\n", "event: result\ndata: {\"result\": 7}\n\n"],
+            [
+                "event: progress\ndata: {\"done\": 0.5}\n\n",
+                "event: chunk\ndata: Once\n\n",
+                "event: result\ndata: {\"result\": 7}\n\n",
+            ],
         ),
         (
             LINES,
-            ["{\"progress\": {\"done\": 0.5}}\n", "{\"chunk\": \"Once\"}\n", "{\"result\": 7}\n"],
+            [
+                "{\"progress\": {\"done\": 0.5}}\n",
+                "{\"chunk\": \"Once\"}\n",
+                "{\"result\": 7}\n",
+            ],
         ),
     ] {
         let (say, said) = pieces();
@@ -97,7 +105,10 @@ async fn words_come_as_a_provider_says_them() -> Result<()> {
                 other => json!(format!("{other:?}")),
             })
             .collect();
-        assert_eq!(words, [json!("began"), json!([1, {"done": 0.5}]), json!([2, "Once"])]);
+        assert_eq!(
+            words,
+            [json!("began"), json!([1, {"done": 0.5}]), json!([2, "Once"])]
+        );
         let check = client.check_invoked(&film(), &invoked).await?;
         assert!(check.is_some_and(|check| check.verdict.as_bool() == Some(true)));
     }
@@ -176,7 +187,10 @@ async fn a_job_of_a_hub_that_was_killed_has_failed_and_costs_nothing() -> Result
     });
     let client = buyer(&shop)?;
     let state = client.job(&job).await?;
-    assert_eq!((state.status.as_str(), state.answer_status), ("failed", Some(503)));
+    assert_eq!(
+        (state.status.as_str(), state.answer_status),
+        ("failed", Some(503))
+    );
     let lost = client.wait_job(&job, PATIENCE, |_| ()).await;
     assert_eq!(code(&lost.unwrap_err()), "job_lost");
     assert_eq!(purse(&shop.hub, &key).await?, (1_000_000, 0));
@@ -201,8 +215,14 @@ async fn a_hostile_stream_is_cut_off_and_not_paid() -> Result<()> {
     let (client, payer) = (buyer(&shop)?, payer(&key)?);
     let flood: [(&str, &[u8]); 4] = [
         // One event, and one line, that never end; and events without an end, of a kind that says nothing.
-        (EVENTS, b"data: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"),
-        (LINES, b"{\"chunk\": \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"),
+        (
+            EVENTS,
+            b"data: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+        ),
+        (
+            LINES,
+            b"{\"chunk\": \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+        ),
         (EVENTS, b": comment\n\nevent: progress\ndata: {\"done\": 0.1}\n\n"),
         (LINES, b"{\"progress\": {\"done\": 0.1}}\n"),
     ];
@@ -210,7 +230,11 @@ async fn a_hostile_stream_is_cut_off_and_not_paid() -> Result<()> {
         let (say, said) = pieces();
         shop.provider
             .answer(move |_| Reply::Stream(media_type, said.clone()));
-        let piece = if piece.ends_with(b"\n") { piece.repeat(1_000) } else { piece.repeat(100) };
+        let piece = if piece.ends_with(b"\n") {
+            piece.repeat(1_000)
+        } else {
+            piece.repeat(100)
+        };
         let flooding = tokio::spawn(async move { while say.send(piece.clone()).await.is_ok() {} });
         let mut words: u64 = 0;
         let outcome = client
@@ -266,8 +290,11 @@ async fn a_reader_that_does_not_read_keeps_nobody_waiting() -> Result<()> {
     }
     // 10 MB are too many: the call fails, and not for the reader.
     let again = loop {
-        let plain = Request::post(aip_tests::market::INVOKE, json!({ "product_id": "shop", "capability_id": "film@v1" }).to_string())
-            .field("Idempotency-Key", "the-slow-one");
+        let plain = Request::post(
+            aip_tests::market::INVOKE,
+            json!({ "product_id": "shop", "capability_id": "film@v1" }).to_string(),
+        )
+        .field("Idempotency-Key", "the-slow-one");
         let answer = shop.ask(&key.on(plain)).await;
         if answer.json()["error"] != "idempotency_in_progress" {
             break answer;
@@ -311,7 +338,12 @@ fn serving(seller: &Client, stop: std::sync::Arc<Notify>) -> mpsc::Receiver<Stri
 async fn a_provider_behind_a_router_says_how_far_it_is_and_is_told_to_stop() -> Result<()> {
     let shop = Shop::open("").await?;
     let relayed = json!({ "relay": true, "timeout_secs": 60 });
-    sell(&shop.hub, &shop.seller, &[listed("film@v1", Some("0.01"), &relayed, &json!({}))]).await?;
+    sell(
+        &shop.hub,
+        &shop.seller,
+        &[listed("film@v1", Some("0.01"), &relayed, &json!({}))],
+    )
+    .await?;
     let key = shop.key("1").await?;
     let (client, payer) = (buyer(&shop)?, payer(&key)?);
     let stop = std::sync::Arc::new(Notify::new());
@@ -332,7 +364,11 @@ async fn a_provider_behind_a_router_says_how_far_it_is_and_is_told_to_stop() -> 
     assert_eq!(served.recv().await.as_deref(), Some("Answered"));
 
     let endless = json!({ "ends": false });
-    let endless = Call::new("shop", "film@v1", endless.as_object().cloned().context("an object")?);
+    let endless = Call::new(
+        "shop",
+        "film@v1",
+        endless.as_object().cloned().context("an object")?,
+    );
     let Started::Job(job) = client.start_call(&endless, &payer).await? else {
         bail!("it does not end");
     };
@@ -375,21 +411,33 @@ async fn the_commands_follow_begin_and_cancel_calls() -> Result<()> {
         .map(serde_json::from_str)
         .collect::<Result<_, _>>()?;
     let heard: Vec<_> = lines.iter().map(|line| line["event"].as_str()).collect();
-    assert_eq!(heard, [Some("job"), Some("progress"), Some("chunk"), None], "{printed}");
+    assert_eq!(
+        heard,
+        [Some("job"), Some("progress"), Some("chunk"), None],
+        "{printed}"
+    );
     assert_eq!(lines[1]["data"], json!({ "done": 0.5, "message": "half" }));
     assert_eq!(lines[3]["result"], json!({ "film": 1 }));
 
     let begun = alice.types(&["invoke", "film", "film@v1", "--async"]).await?;
     let id = begun["job_id"].as_str().context("no job_id")?;
-    assert_eq!(alice.types(&["job", "wait", id]).await?["result"], json!({ "film": 1 }));
+    assert_eq!(
+        alice.types(&["job", "wait", id]).await?["result"],
+        json!({ "film": 1 })
+    );
     let shown = alice.fails(&["job", "show", id]).await?;
     assert!(shown.contains("its answer was shown"), "{shown}");
 
     let waits = "{\"please\": \"wait\"}";
-    let begun = alice.types(&["invoke", "film", "film@v1", waits, "--async"]).await?;
+    let begun = alice
+        .types(&["invoke", "film", "film@v1", waits, "--async"])
+        .await?;
     let id = begun["job_id"].as_str().context("no job_id")?;
     let listed = alice.types(&["job", "list"]).await?;
-    assert_eq!((&listed["job_id"], &listed["status"]), (&json!(id), &json!("running")));
+    assert_eq!(
+        (&listed["job_id"], &listed["status"]),
+        (&json!(id), &json!("running"))
+    );
     assert_eq!(alice.types(&["job", "cancel", id]).await?["status"], "cancelled");
     ensure!(alice.prints(&["job", "list"]).await?.is_empty(), "it is over");
     serving.kill().await?;
@@ -407,7 +455,10 @@ async fn a_stream_is_one_by_its_head_and_a_refusal_is_none() -> Result<()> {
     assert_eq!((answer.status, answer.header("content-type")), (200, EVENTS));
     assert_eq!(answer.header("cache-control"), "no-store");
     let text = answer.text();
-    assert!(text.starts_with("event: job\ndata: {") && text.contains("\n\nevent: result\ndata: {"), "{text}");
+    assert!(
+        text.starts_with("event: job\ndata: {") && text.contains("\n\nevent: result\ndata: {"),
+        "{text}"
+    );
     let nothing = Request::get("/ai-market/v2/jobs/00000000-0000-4000-8000-000000000000");
     refused(&ask(shop.hub.url(), &key.on(nothing)).await, 404, "job_not_found");
     Ok(())

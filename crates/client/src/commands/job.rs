@@ -110,7 +110,9 @@ async fn answer(
         }
         Err(error) => {
             note(&format!("aip: {}", error.sentence()));
-            let late = format!("job {id} had no answer within the time; it goes on: ask again with `aip job wait {id}`");
+            let late = format!(
+                "job {id} had no answer within the time; it goes on: ask again with `aip job wait {id}`"
+            );
             return Err(Failure::Other(late));
         }
     };

@@ -305,13 +305,17 @@ mod tests {
     /// Nobody follows these calls: what is said goes nowhere, and is no part of the result.
     #[tokio::test]
     async fn what_a_command_says_while_it_works_is_not_its_result() {
-        let made =
-            |line: &'static str| async move { run_command(line, &call(json!({"a": 1})), true).await.unwrap() };
+        let made = |line: &'static str| async move {
+            run_command(line, &call(json!({"a": 1})), true).await.unwrap()
+        };
         let says = r#"echo '{"progress": {"done": 0.5}}'; echo '{'; echo '{"chunk": "x"}'; echo '"b": 2}'"#;
         assert_eq!(made(says).await, Ok(json!({"b": 2})));
         let not_alone = r#"echo '{"progress": 1, "b": 2}'"#;
         assert_eq!(made(not_alone).await, Ok(json!({"progress": 1, "b": 2})));
-        assert_eq!(made("cat; printf '%s' \"$AIP_PROGRESS\"").await, Ok(json!({"a": 1})));
+        assert_eq!(
+            made("cat; printf '%s' \"$AIP_PROGRESS\"").await,
+            Ok(json!({"a": 1}))
+        );
         assert_eq!(
             made("yes | head -c 3000000").await,
             Err("the provider's program gave no result".to_owned())
@@ -320,8 +324,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_command_makes_a_result_of_the_input_or_says_why_not() {
-        let made =
-            |line: &'static str| async move { run_command(line, &call(json!({"a": 1.5})), false).await.unwrap() };
+        let made = |line: &'static str| async move {
+            run_command(line, &call(json!({"a": 1.5})), false).await.unwrap()
+        };
         assert_eq!(made("cat").await, Ok(json!({"a": 1.5})));
         assert_eq!(
             made("echo \"\\\"$AIP_CAPABILITY_ID $AIP_INVOKE_ID\\\"\"").await,

@@ -51,7 +51,9 @@ async fn read(socket: &mut TcpStream) -> String {
         bytes.extend_from_slice(&buffer[..count]);
         let text = String::from_utf8_lossy(&bytes).to_lowercase();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            let length = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: "));
             let length: usize = length.map_or(0, |length| length.parse().unwrap());
             if body.len() >= length {
                 return text;
@@ -116,7 +118,9 @@ async fn a_call_is_found_again_when_its_line_breaks() {
         ]
     );
     let asked = hub.asked();
-    assert!(asked[0].starts_with("post /ai-market/v2/invoke ") && asked[0].contains("accept: text/event-stream"));
+    assert!(
+        asked[0].starts_with("post /ai-market/v2/invoke ") && asked[0].contains("accept: text/event-stream")
+    );
     assert!(asked[0].contains("x-api-key: aimk_x") && asked[0].contains("idempotency-key: order-0001"));
     for again in &asked[1..] {
         assert!(again.starts_with("get /ai-market/v2/jobs/j1/events "), "{again}");
@@ -190,7 +194,10 @@ async fn a_job_is_begun_looked_at_waited_for_and_cancelled() {
         whole("202 Accepted", &state("running", json!({"job_secret": "aimj_s"}))),
         whole(
             "200 OK",
-            &state("running", json!({"progress": {"number": 4, "kind": "progress", "data": {"done": 0.4}}})),
+            &state(
+                "running",
+                json!({"progress": {"number": 4, "kind": "progress", "data": {"done": 0.4}}}),
+            ),
         ),
         format!("{EVENTS}event: job\ndata: {JOB}\n\nevent: result\ndata: {RESULT}\n\n"),
         whole("200 OK", &state("cancelled", cancelled)),
@@ -204,7 +211,10 @@ async fn a_job_is_begun_looked_at_waited_for_and_cancelled() {
     let now = client.job(&key).await.unwrap();
     assert!(now.is_running() && now.outcome().is_none());
     assert_eq!(now.progress.unwrap().number, 4);
-    let invoked = client.wait_job(&key, Duration::from_mins(1), |_| ()).await.unwrap();
+    let invoked = client
+        .wait_job(&key, Duration::from_mins(1), |_| ())
+        .await
+        .unwrap();
     assert_eq!(invoked.result, json!({"film": 1}));
     let over = client.cancel_job(&key).await.unwrap();
     assert_eq!(over.status, "cancelled");
@@ -212,5 +222,9 @@ async fn a_job_is_begun_looked_at_waited_for_and_cancelled() {
     assert_eq!(why.problem().unwrap().code, "job_cancelled");
     let asked = hub.asked();
     assert!(asked[0].contains("prefer: respond-async"), "{}", asked[0]);
-    assert!(asked[3].starts_with("delete /ai-market/v2/jobs/j1 "), "{}", asked[3]);
+    assert!(
+        asked[3].starts_with("delete /ai-market/v2/jobs/j1 "),
+        "{}",
+        asked[3]
+    );
 }

@@ -236,7 +236,12 @@ async fn a_call_that_is_followed_says_how_far_it_is() {
         json!({"id": ID, "product_id": "shop", "capability_id": "echo@v1", "input": 1, "progress": true}),
     );
     let sent = asker
-        .send(&followed.kind(KIND_INVOKE).thread("t1").expires_in(Duration::from_mins(5)))
+        .send(
+            &followed
+                .kind(KIND_INVOKE)
+                .thread("t1")
+                .expires_in(Duration::from_mins(5)),
+        )
         .await
         .unwrap();
     let stop = Arc::new(Notify::new());
@@ -312,9 +317,16 @@ async fn a_cancelled_call_is_dropped_and_settled() {
     for number in [last, 0] {
         asker.send(&withdraw(ids[number])).await.unwrap();
     }
-    let mut words = [within(heard.recv()).await.unwrap(), within(heard.recv()).await.unwrap()];
+    let mut words = [
+        within(heard.recv()).await.unwrap(),
+        within(heard.recv()).await.unwrap(),
+    ];
     words.sort_unstable();
-    assert_eq!(words, ["cancelled 0".to_owned(), format!("cancelled {last}")], "the last one was never begun");
+    assert_eq!(
+        words,
+        ["cancelled 0".to_owned(), format!("cancelled {last}")],
+        "the last one was never begun"
+    );
     task.abort();
     assert!(task.await.unwrap_err().is_cancelled());
     let left = || hub.state().mailboxes["bob"].pending() == aip_client::limits::CALLS_AT_ONCE - 1;

@@ -2,15 +2,13 @@
 //! end. A job is an invocation under its own id. What is kept of it is what is kept of every call, so that a job outlives its
 //! process as far as a call does: it is given up, nothing is charged, and who asks is told.
 
+mod told;
+
 use std::fmt;
 use std::sync::Arc;
 
-use aip_protocol::market::time_text;
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;
-use bytes::Bytes;
-use serde::Serialize;
-use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 use tokio::sync::OwnedSemaphorePermit;
@@ -26,10 +24,8 @@ use crate::market::Market;
 use crate::money::Usd;
 use crate::offer::Offer;
 use crate::progress::{Follower, Next, Track, Word};
-use crate::refusal::{MarketCode, MarketError, MarketRefusal, PROTOCOL_VERSION};
-use crate::store::{
-    Answer, Begun, Finish, Idempotency, Invocation, InvocationStatus, Outcome, Purse,
-};
+use crate::refusal::{MarketCode, MarketError, MarketRefusal};
+use crate::store::{Answer, Begun, Finish, Idempotency, Invocation, InvocationStatus, Outcome, Purse};
 
 /// What a caller shows to look at a job: the job's own secret, or what pays it.
 #[derive(Clone, Default)]
@@ -79,30 +75,6 @@ pub enum JobStage {
     Running(Option<Word>),
     /// It has ended: this is what a call is answered that is not followed.
     Ended(Answer),
-}
-
-impl Job {
-    /// `running`, `succeeded`, `failed` or `cancelled`.
-    pub fn status(&self) -> &'static str {
-        #[derive(serde::Deserialize)]
-        struct Refused<'a> {
-            #[serde(borrow)]
-            error: Option<std::borrow::Cow<'a, str>>,
-        }
-        let JobStage::Ended(answer) = &self.stage else {
-            return "running";
-        };
-        if answer.status == 200 {
-            return "succeeded";
-        }
-        let refused: Option<Refused<'_>> = serde_json::from_slice(&answer.body).ok();
-        match refused.and_then(|refused| refused.error).as_deref() {
-            Some(code) if code == MarketCode::JobCancelled.as_str() => "cancelled",
-            // It was answered, with more than is kept of a call that cost nothing.
-            Some(code) if code == MarketCode::IdempotencyForgotten.as_str() => "succeeded",
-            _ => "failed",
-        }
-    }
 }
 
 /// What came of a call that is to be followed, for the door and for its metrics.
@@ -192,41 +164,6 @@ impl JobFeed {
             sleep(JOB_LOOK_INTERVAL).await;
         }
     }
-}
-
-/// What is answered about a job.
-#[derive(Serialize)]
-struct JobLine<'a> {
-    success: bool,
-    job_id: String,
-    status: &'static str,
-    product_id: &'a str,
-    capability_id: &'a str,
-    created_at: String,
-    poll_url: &'a str,
-    events_url: String,
-    cancel_url: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    job_secret: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    progress: Option<WordLine<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    answer_status: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    answer: Option<&'a RawValue>,
-    protocol_version: &'static str,
-}
-
-#[derive(Serialize)]
-struct WordLine<'a> {
-    number: u64,
-    kind: &'static str,
-    data: Option<&'a RawValue>,
-}
-
-/// JSON letter for letter: numbers of a receipt are signed as they are spelled.
-fn raw(json: &[u8]) -> Option<&RawValue> {
-    serde_json::from_slice(json).ok()
 }
 
 impl Market {
@@ -338,7 +275,8 @@ impl Market {
             return Ok(Purse::Account { account, key });
         }
         let Some(channel) = &shown.channel else {
-            let detail = "Send the job's secret as X-AIMarket-Job-Secret, or the key or channel that pays it.";
+            let detail =
+                "Send the job's secret as X-AIMarket-Job-Secret, or the key or channel that pays it.";
             return Err(MarketRefusal::new(MarketCode::JobSecretRequired, detail).into());
         };
         let secret = shown.channel_secret.as_deref();
@@ -381,7 +319,8 @@ impl Market {
             return Ok(job);
         }
         if job.agent.domain().as_str() != self.config.domain {
-            let detail = "Another hub does this work, and is paid for it whoever goes away: it goes on to its end.";
+            let detail =
+                "Another hub does this work, and is paid for it whoever goes away: it goes on to its end.";
             return Err(MarketRefusal::new(MarketCode::JobBinding, detail).into());
         }
         let answer = cancelled(&job.product_id, &job.capability_id);
@@ -445,37 +384,6 @@ impl Market {
         let is_unpaid = found.purse.is_some() && found.charged == Usd::ZERO;
         let unkept = || is_unpaid.then(|| cancelled(&found.product_id, &found.capability_id));
         found.answer.clone().or_else(unkept).map(Invoked::from)
-    }
-
-    /// What is answered about a job, as JSON; with its secret for who began it.
-    pub fn job_body(&self, job: &Job, secret: Option<&Secret>) -> Bytes {
-        let poll_url = format!("{}/ai-market/v2/jobs/{}", self.config.base_url, job.id);
-        let (progress, answer) = match &job.stage {
-            JobStage::Running(word) => (word.as_ref(), None),
-            JobStage::Ended(answer) => (None, Some(answer)),
-        };
-        let line = JobLine {
-            success: true,
-            job_id: job.id.to_string(),
-            status: job.status(),
-            product_id: &job.product_id,
-            capability_id: &job.capability_id,
-            created_at: time_text(job.started_at),
-            poll_url: &poll_url,
-            events_url: format!("{poll_url}/events"),
-            cancel_url: &poll_url,
-            job_secret: secret.map(Secret::expose),
-            progress: progress.map(|word| WordLine {
-                number: word.number,
-                kind: word.kind.as_str(),
-                data: raw(&word.data),
-            }),
-            answer_status: answer.map(|answer| answer.status),
-            answer: answer.and_then(|answer| raw(&answer.body)),
-            protocol_version: PROTOCOL_VERSION,
-        };
-        // Writing it into memory cannot fail.
-        serde_json::to_vec(&line).unwrap_or_default().into()
     }
 
     /// What opens a job: it follows from the hub's key, so that nothing of it is kept, and every process knows it.

@@ -142,7 +142,8 @@ impl Market {
     /// would be for nothing otherwise.
     fn left_for_work(&self, deadline: Timestamp, cost: &Cost) -> Duration {
         let left = deadline.millis_since(self.seams.clock.now());
-        Duration::from_millis(u64::try_from(left).unwrap_or(0)).saturating_sub(INVOKE_MARGIN / 2 + cost.spare())
+        Duration::from_millis(u64::try_from(left).unwrap_or(0))
+            .saturating_sub(INVOKE_MARGIN / 2 + cost.spare())
     }
 
     /// Begins, and again where the answer of the store was lost: the same id holds once.
@@ -365,9 +366,7 @@ impl Market {
 
 /// The end of a call that was set going. It does not panic (see [`Market::carry_out`]), and nobody aborts it: then the process
 /// is ending, and its hold goes back later.
-pub(super) fn joined(
-    made: Result<Result<Invoked, MarketError>, JoinError>,
-) -> Result<Invoked, MarketError> {
+pub(super) fn joined(made: Result<Result<Invoked, MarketError>, JoinError>) -> Result<Invoked, MarketError> {
     made.unwrap_or_else(|error| {
         tracing::error!(%error, "an invocation broke off");
         Err(MarketRefusal::new(MarketCode::Unavailable, "The hub is stopping. Try again.").into())

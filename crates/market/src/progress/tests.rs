@@ -38,11 +38,17 @@ async fn words_come_in_order_and_before_the_end() {
             data: Bytes::from_static(data.as_bytes()),
         })
     };
-    assert_eq!(follower.next().await, word(1, WordKind::Progress, r#"{"done":1}"#));
+    assert_eq!(
+        follower.next().await,
+        word(1, WordKind::Progress, r#"{"done":1}"#)
+    );
     assert_eq!(follower.next().await, word(2, WordKind::Chunk, r#""a\nb""#));
     assert_eq!(follower.next().await, Next::Ended(ended("{}")));
     // Who comes later, from behind the first.
-    assert_eq!(track.follow(1).next().await, word(2, WordKind::Chunk, r#""a\nb""#));
+    assert_eq!(
+        track.follow(1).next().await,
+        word(2, WordKind::Chunk, r#""a\nb""#)
+    );
     assert_eq!(track.follow(9).end().await, Some(ended("{}")));
 }
 

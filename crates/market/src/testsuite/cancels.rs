@@ -29,7 +29,12 @@ pub async fn a_cancelled_call_costs_nothing<S: Store>(store: Arc<S>) {
         idempotency: Some(idempotency("k", "b")),
         ..call(1, of_account("a"), "0.1")
     };
-    for begin in [asked, call(2, of_channel("c"), "0.1"), trial(3, "v"), trial(4, "v")] {
+    for begin in [
+        asked,
+        call(2, of_channel("c"), "0.1"),
+        trial(3, "v"),
+        trial(4, "v"),
+    ] {
         let id = begin.id;
         assert_eq!(store.begin(begin, at(1)).await.unwrap(), Begun::Started);
         let ended = store.finish(id, cancelled(), at(2)).await.unwrap();
@@ -37,17 +42,26 @@ pub async fn a_cancelled_call_costs_nothing<S: Store>(store: Arc<S>) {
         let late = store.finish(id, paid("0.1", "0"), at(3)).await.unwrap();
         assert_eq!(late, Finished::NotStarted);
         let there = store.invocation(id).await.unwrap().unwrap();
-        assert_eq!((there.status, there.charged), (InvocationStatus::Finished, Usd::ZERO));
+        assert_eq!(
+            (there.status, there.charged),
+            (InvocationStatus::Finished, Usd::ZERO)
+        );
     }
     for number in [5, 6] {
-        assert_eq!(store.begin(trial(number, "v"), at(4)).await.unwrap(), Begun::Started);
+        assert_eq!(
+            store.begin(trial(number, "v"), at(4)).await.unwrap(),
+            Begun::Started
+        );
     }
     let used = store.begin(trial(7, "v"), at(4)).await.unwrap();
     assert_eq!(used, Begun::Unpayable(Unpayable::TrialsUsed(2)));
     let Some(Begun::Again(there)) = store.repeated(&idempotency("k", "b")).await.unwrap() else {
         unreachable!("it is answered again");
     };
-    assert_eq!((there.answer, there.purse), (Some(answer("cancelled")), Some(of_account("a"))));
+    assert_eq!(
+        (there.answer, there.purse),
+        (Some(answer("cancelled")), Some(of_account("a")))
+    );
     assert_eq!(account_now(&*store, "a").await.balance, usd("1"));
     assert_eq!(balanced(&*store).await.held, Usd::ZERO);
 }
@@ -74,7 +88,10 @@ pub async fn what_is_being_settled_is_not_cancelled<S: Store>(store: Arc<S>) {
         ..free_call(number)
     };
     store.begin(direct(1), at(1)).await.unwrap();
-    assert_eq!(store.finish(call_id(1), cancelled(), at(2)).await.unwrap(), Finished::Done);
+    assert_eq!(
+        store.finish(call_id(1), cancelled(), at(2)).await.unwrap(),
+        Finished::Done
+    );
     let again = store.begin(direct(2), at(2)).await.unwrap();
     assert_eq!(again, Begun::Started, "the payment pays another call");
     let planned = Planned {
@@ -90,6 +107,9 @@ pub async fn what_is_being_settled_is_not_cancelled<S: Store>(store: Arc<S>) {
         },
         ..paid("0", "0")
     };
-    assert_eq!(store.finish(call_id(2), made, at(5)).await.unwrap(), Finished::Done);
+    assert_eq!(
+        store.finish(call_id(2), made, at(5)).await.unwrap(),
+        Finished::Done
+    );
     assert_eq!(balanced(&*store).await.paid_directly, usd("0.25"));
 }

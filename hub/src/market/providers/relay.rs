@@ -72,9 +72,7 @@ impl RelayProviders {
         let mut question = question.map_err(|error| ProviderError::Unreachable(error.to_string()))?;
         question.key = Some(id.clone());
         let hearing = call.progress.map(|progress| hearing(id.clone(), progress));
-        let asking = self
-            .agent
-            .ask_hearing(question, RESPONSE, call.timeout, hearing);
+        let asking = self.agent.ask_hearing(question, RESPONSE, call.timeout, hearing);
         tokio::select! {
             biased;
             answer = asking => result(&id, &answer.map_err(no_answer)?),
@@ -93,7 +91,10 @@ impl RelayProviders {
             return;
         };
         if let Err(error) = self.agent.withdraw(word, (REQUEST, id)).await {
-            tracing::debug!(code = error.code().as_str(), "A provider is not told that a call was cancelled");
+            tracing::debug!(
+                code = error.code().as_str(),
+                "A provider is not told that a call was cancelled"
+            );
         }
     }
 }

@@ -64,7 +64,10 @@ impl Client {
         let mut invoked = match self.listened(opened, &mut place, &mut hear).await? {
             Heard::Answered(invoked) => *invoked,
             Heard::BrokeOff(error) => match &place.job {
-                Some(_) => self.followed(&mut place, ends_at, &mut hear).await.map_err(doubt(&key))?,
+                Some(_) => self
+                    .followed(&mut place, ends_at, &mut hear)
+                    .await
+                    .map_err(doubt(&key))?,
                 None => return Err(doubt(&key)(error)),
             },
         };
@@ -158,7 +161,9 @@ impl Client {
             let request = purse
                 .headers()
                 .into_iter()
-                .fold(shaped(request), |request, (name, value)| request.header(name, value));
+                .fold(shaped(request), |request, (name, value)| {
+                    request.header(name, value)
+                });
             let error = match self.transport().open(request).await {
                 Ok(opened) => return Ok(opened),
                 Err(error) => error,
@@ -169,7 +174,11 @@ impl Client {
             may_have_arrived |= error.leaves_doubt();
             failures += 1;
             if !self.pause(failures, &error, ends_at).await {
-                return Err(if may_have_arrived { doubt(key)(error) } else { error });
+                return Err(if may_have_arrived {
+                    doubt(key)(error)
+                } else {
+                    error
+                });
             }
         }
     }
@@ -286,7 +295,9 @@ fn json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
 fn refused(data: &str) -> Error {
     let body: Value = serde_json::from_str(data).unwrap_or_default();
     let status = body.get("status").and_then(Value::as_u64);
-    let status = status.and_then(|status| u16::try_from(status).ok()).unwrap_or(502);
+    let status = status
+        .and_then(|status| u16::try_from(status).ok())
+        .unwrap_or(502);
     Error::Refused(Box::new(problem_of(status, data.as_bytes())))
 }
 
@@ -343,14 +354,22 @@ mod tests {
         let (mut place, mut heard) = (Place::default(), Vec::new());
         let mut hear = |event| heard.push(event);
         for event in [
-            event("job", None, r#"{"job_id":"j1","status":"running","job_secret":"s"}"#),
+            event(
+                "job",
+                None,
+                r#"{"job_id":"j1","status":"running","job_secret":"s"}"#,
+            ),
             event("progress", Some("1"), r#"{"done":0.5}"#),
             event("moon", Some("1"), "full"),
             event("chunk", Some("7"), r#""Once""#),
         ] {
             assert!(place.take(&event, &mut hear).unwrap().is_none());
         }
-        let end = event("result", None, r#"{"result":{"a":1},"receipt":{"price_usd":1e-05},"price_usd":0.01}"#);
+        let end = event(
+            "result",
+            None,
+            r#"{"result":{"a":1},"receipt":{"price_usd":1e-05},"price_usd":0.01}"#,
+        );
         let invoked = place.take(&end, &mut hear).unwrap().unwrap();
         assert_eq!(invoked.result, serde_json::json!({"a": 1}));
         assert_eq!(invoked.receipt.unwrap().get(), r#"{"price_usd":1e-05}"#);
@@ -373,7 +392,8 @@ mod tests {
 
     #[test]
     fn a_refusal_has_its_code_and_its_status() {
-        let data = r#"{"success":false,"error":"provider_failed","detail":"No.","reason":"refused","status":502}"#;
+        let data =
+            r#"{"success":false,"error":"provider_failed","detail":"No.","reason":"refused","status":502}"#;
         let refused = Place::default().take(&event("error", None, data), &mut |_| ());
         let error = refused.unwrap_err();
         let problem = error.problem().unwrap();

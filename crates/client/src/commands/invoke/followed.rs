@@ -38,7 +38,11 @@ impl<'a> Teller<'a> {
             CallEvent::Began(key) => {
                 keep(self.purses, &key);
                 if self.context.output.is_json() {
-                    drop(self.context.output.show(&json!({"event": "job", "job_id": key.id()}), ""));
+                    drop(
+                        self.context
+                            .output
+                            .show(&json!({"event": "job", "job_id": key.id()}), ""),
+                    );
                 }
                 self.job = Some(key);
                 return;
@@ -185,11 +189,17 @@ mod tests {
     #[test]
     fn what_a_provider_says_is_one_line() {
         for (data, expected) in [
-            (json!({"done": 0.4, "message": "frame 40\n of 100"}), "40 %: frame 40 of 100"),
+            (
+                json!({"done": 0.4, "message": "frame 40\n of 100"}),
+                "40 %: frame 40 of 100",
+            ),
             (json!({"done": 1}), "100 %"),
             (json!({"message": "hello"}), "hello"),
             (json!({"done": 7, "message": "odd"}), "odd"),
-            (json!("a\naip: receipt rcpt_1, signed by the hub"), "a aip: receipt rcpt_1, signed by the hub"),
+            (
+                json!("a\naip: receipt rcpt_1, signed by the hub"),
+                "a aip: receipt rcpt_1, signed by the hub",
+            ),
             (json!({"frames": 3}), r#"{"frames":3}"#),
         ] {
             assert_eq!(said(&data), expected);

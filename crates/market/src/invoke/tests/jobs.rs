@@ -9,9 +9,7 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::desk::{Desk, Does, ask, by_channel, by_key, call, config, nothing, once, usd};
-use crate::invoke::{
-    Followed, InvokeHeaders, Invoked, Job, JobEvent, JobHandle, JobShown, JobStage,
-};
+use crate::invoke::{Followed, InvokeHeaders, Invoked, Job, JobEvent, JobHandle, JobShown, JobStage};
 use crate::limits::{FOLLOWERS_MAX, FREE_ANSWER_BYTES_MAX};
 use crate::market::{Market, MarketConfig};
 use crate::money::Usd;
@@ -21,7 +19,11 @@ use crate::refusal::MarketError;
 
 const KEY: &str = "order-0001";
 
-async fn followed(market: &Arc<Market>, headers: InvokeHeaders, input: Value) -> Result<Followed, MarketError> {
+async fn followed(
+    market: &Arc<Market>,
+    headers: InvokeHeaders,
+    input: Value,
+) -> Result<Followed, MarketError> {
     market.invoke_followed(call(headers, &ask(input))).await.answer
 }
 
@@ -84,7 +86,11 @@ async fn a_followed_call_is_heard_of_and_its_answer_is_kept() {
     let place = desk.market.take_stream().unwrap();
     let mut handle = started(&desk, by_key(&key)).await;
     assert!(handle.is_begun && matches!(handle.job.stage, JobStage::Running(None)));
-    assert_eq!(desk.totals().await.held, usd("0.01"), "it is begun when it is told");
+    assert_eq!(
+        desk.totals().await.held,
+        usd("0.01"),
+        "it is begun when it is told"
+    );
     let mut feed = desk.market.feed(handle.job.id, 0, place);
     let provider = at_the_provider(&desk, 1).await;
     let progress = provider.progress.unwrap();
@@ -99,7 +105,10 @@ async fn a_followed_call_is_heard_of_and_its_answer_is_kept() {
     let now = seen(&desk.market, &handle).await;
     assert_eq!(now.status(), "running");
     let told: Value = serde_json::from_slice(&desk.market.job_body(&now, None)).unwrap();
-    assert_eq!(told["progress"], json!({ "number": 2, "kind": "chunk", "data": "Once" }));
+    assert_eq!(
+        told["progress"],
+        json!({ "number": 2, "kind": "chunk", "data": "Once" })
+    );
     assert!(told.get("answer").is_none() && told.get("job_secret").is_none());
 
     gate.add_permits(1);
@@ -144,10 +153,20 @@ async fn a_job_is_opened_by_its_secret_or_by_what_pays_it() {
         ..JobShown::default()
     };
     let id = handle.job.id;
-    assert!(desk.market.open_job(&id.to_string(), &by_account(&key)).await.is_ok());
+    assert!(
+        desk.market
+            .open_job(&id.to_string(), &by_account(&key))
+            .await
+            .is_ok()
+    );
     let on_channel = started(&desk, by_channel(&channel)).await;
     let channels_job = on_channel.job.id.to_string();
-    assert!(desk.market.open_job(&channels_job, &by_channel_of(&channel)).await.is_ok());
+    assert!(
+        desk.market
+            .open_job(&channels_job, &by_channel_of(&channel))
+            .await
+            .is_ok()
+    );
 
     let no_job = "job_not_found";
     let refused = [
@@ -169,7 +188,11 @@ async fn a_job_is_opened_by_its_secret_or_by_what_pays_it() {
             secret: Some(secret.to_owned()),
             ..by_account(&key)
         };
-        assert_eq!(code(&desk.market, id, shown).await, no_job, "the secret is what counts");
+        assert_eq!(
+            code(&desk.market, id, shown).await,
+            no_job,
+            "the secret is what counts"
+        );
     }
     let shown = by_account(&key);
     assert!(desk.market.open_job("no-id", &shown).await.is_err());
@@ -186,19 +209,34 @@ async fn a_cancelled_job_is_not_paid_and_its_provider_is_told() {
     let id = handle.job.id.to_string();
     for _again in 0..2 {
         let job = desk.market.cancel_job(&id, &by_secret(&handle)).await.unwrap();
-        assert_eq!((job.status(), &answer(&job)["error"]), ("cancelled", &json!("job_cancelled")));
-        assert_eq!((desk.balance(&key).await, desk.totals().await.held), (usd("1"), Usd::ZERO));
+        assert_eq!(
+            (job.status(), &answer(&job)["error"]),
+            ("cancelled", &json!("job_cancelled"))
+        );
+        assert_eq!(
+            (desk.balance(&key).await, desk.totals().await.held),
+            (usd("1"), Usd::ZERO)
+        );
     }
     assert!(provider.cancelled.is_cancelled());
     let ended = handle.end().await.unwrap();
-    assert_eq!((ended.status, &body(&ended)["error"]), (409, &json!("job_cancelled")));
+    assert_eq!(
+        (ended.status, &body(&ended)["error"]),
+        (409, &json!("job_cancelled"))
+    );
     desk.market.drained().await;
-    assert_eq!((desk.totals().await.earned, desk.market.under_way()), (Usd::ZERO, 0));
+    assert_eq!(
+        (desk.totals().await.earned, desk.market.under_way()),
+        (Usd::ZERO, 0)
+    );
     // The same key is answered so from now on.
     let (status, again, replayed) = desk
         .invoke_on(&desk.market, once(KEY, by_key(&key)), ask(json!({ "a": 1 })))
         .await;
-    assert_eq!((status, &again["error"], replayed), (409, &json!("job_cancelled"), true));
+    assert_eq!(
+        (status, &again["error"], replayed),
+        (409, &json!("job_cancelled"), true)
+    );
     assert_eq!(desk.calls(), 1);
 }
 
@@ -237,7 +275,10 @@ async fn what_has_ended_is_not_cancelled() {
     assert_eq!(handle.end().await.unwrap().status, 200);
     let id = handle.job.id.to_string();
     let job = desk.market.cancel_job(&id, &by_secret(&handle)).await.unwrap();
-    assert_eq!((job.status(), desk.balance(&key).await), ("succeeded", usd("0.99")));
+    assert_eq!(
+        (job.status(), desk.balance(&key).await),
+        ("succeeded", usd("0.99"))
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -271,7 +312,10 @@ async fn a_job_whose_process_was_lost_has_failed_and_costs_nothing() {
     let mut feed = again.feed(handle.job.id, 0, again.take_stream().unwrap());
     assert_eq!(again.recover().await.unwrap(), 1);
     let job = seen(&again, &handle).await;
-    assert_eq!((job.status(), &answer(&job)["error"]), ("failed", &json!("job_lost")));
+    assert_eq!(
+        (job.status(), &answer(&job)["error"]),
+        ("failed", &json!("job_lost"))
+    );
     assert_eq!(desk.balance(&key).await, usd("1"));
     assert!(matches!(feed.next().await, JobEvent::Ended(invoked) if invoked.status == 503));
 }
@@ -285,14 +329,22 @@ async fn who_lost_the_first_answer_is_told_the_same_job() {
     let again = started(&desk, headers()).await;
     assert_eq!((again.job.id, again.is_begun), (first.job.id, false));
     assert_eq!(again.secret.expose(), first.secret.expose());
-    let other = followed(&desk.market, headers(), json!({ "b": 2 })).await.unwrap_err();
+    let other = followed(&desk.market, headers(), json!({ "b": 2 }))
+        .await
+        .unwrap_err();
     assert_eq!(other.into_refusal().code.as_str(), "idempotency_conflict");
     // Who does not follow it is told that it is under way, as ever.
     let (status, refused) = desk.invoke(headers(), ask(json!({ "a": 1 }))).await;
-    assert_eq!((status, &refused["error"]), (409, &json!("idempotency_in_progress")));
+    assert_eq!(
+        (status, &refused["error"]),
+        (409, &json!("idempotency_in_progress"))
+    );
     gate.add_permits(1);
     let ended = first.end().await.unwrap();
-    let Followed::Answered(replayed) = followed(&desk.market, headers(), json!({ "a": 1 })).await.unwrap() else {
+    let Followed::Answered(replayed) = followed(&desk.market, headers(), json!({ "a": 1 }))
+        .await
+        .unwrap()
+    else {
         panic!("it has ended");
     };
     assert_eq!((replayed.replayed, replayed.body), (true, ended.body));
@@ -303,7 +355,10 @@ async fn who_lost_the_first_answer_is_told_the_same_job() {
 async fn what_is_refused_before_it_begins_is_no_job() {
     let desk = Desk::new();
     let broke = desk.account("0", None).await;
-    for (headers, expected) in [(nothing(), "payment_required"), (by_key(&broke), "payment_failed")] {
+    for (headers, expected) in [
+        (nothing(), "payment_required"),
+        (by_key(&broke), "payment_failed"),
+    ] {
         let refused = followed(&desk.market, headers, json!({})).await.unwrap_err();
         assert_eq!(refused.into_refusal().code.as_str(), expected);
     }
@@ -329,7 +384,10 @@ async fn an_answer_that_is_too_large_to_be_kept_is_there_for_a_while() {
     );
     desk.clock.advance(Duration::from_hours(24));
     desk.market.sweep().await.unwrap();
-    assert_eq!(code(&desk.market, handle.job.id, by_secret(&handle)).await, "job_not_found");
+    assert_eq!(
+        code(&desk.market, handle.job.id, by_secret(&handle)).await,
+        "job_not_found"
+    );
 }
 
 #[tokio::test]

@@ -198,7 +198,10 @@ fn spoken(line: &[u8]) -> Result<Option<Said>, ProviderError> {
     let is_refused = ["ok", "success"]
         .iter()
         .any(|name| members.get(*name) == Some(&Value::Bool(false)));
-    let is_end = is_refused || ["result", "output"].iter().any(|name| members.contains_key(*name));
+    let is_end = is_refused
+        || ["result", "output"]
+            .iter()
+            .any(|name| members.contains_key(*name));
     if is_end {
         return Ok(Some(Said::Result(line.to_vec())));
     }

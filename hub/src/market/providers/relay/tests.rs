@@ -299,11 +299,20 @@ async fn a_provider_says_how_far_it_is_and_is_told_to_stop() {
         assert_eq!(body["progress"], json!(true), "it may say so");
         let word = |body: Value| answer(body);
         let good = word(json!({"id": ID, "progress": {"done": 0.5}}));
-        assert_eq!(answered(&hub, &shop, &envelope, PROGRESS, &good).await, "answered");
+        assert_eq!(
+            answered(&hub, &shop, &envelope, PROGRESS, &good).await,
+            "answered"
+        );
         let part = word(json!({"id": ID, "chunk": "Once"}));
-        assert_eq!(answered(&hub, &shop, &envelope, PROGRESS, &part).await, "answered");
+        assert_eq!(
+            answered(&hub, &shop, &envelope, PROGRESS, &part).await,
+            "answered"
+        );
         // Of somebody else, about another call, of another form: nothing is said by that.
-        assert_eq!(answered(&hub, &thief, &envelope, PROGRESS, &good).await, "ignored");
+        assert_eq!(
+            answered(&hub, &thief, &envelope, PROGRESS, &good).await,
+            "ignored"
+        );
         for odd in [
             word(json!({"id": "other", "progress": 1})),
             word(json!({"id": ID})),
@@ -329,7 +338,10 @@ async fn a_provider_says_how_far_it_is_and_is_told_to_stop() {
         let (withdrawal, body) = latest(&hub, &shop).await;
         assert_eq!((withdrawal.kind.as_str(), body), (CANCEL, json!({ "id": ID })));
         assert_eq!(withdrawal.reply_to, Some(envelope.id.hyphenated().to_string()));
-        assert_eq!((&withdrawal.thread, withdrawal.from), (&envelope.thread, envelope.from.clone()));
+        assert_eq!(
+            (&withdrawal.thread, withdrawal.from),
+            (&envelope.thread, envelope.from.clone())
+        );
         // Nobody hears any more.
         assert_eq!(answered(&hub, &shop, &envelope, PROGRESS, &good).await, "ignored");
     }))
@@ -339,8 +351,18 @@ async fn a_provider_says_how_far_it_is_and_is_told_to_stop() {
 /// The last message in a mailbox.
 async fn latest(hub: &TestHub, agent: &TestAgent) -> (Envelope, Value) {
     let inbox = &hub.hub.app.inbox;
-    let reader = inbox.reader(agent.did.clone(), None, SessionId::from_random(2)).await;
-    let item = reader.unwrap().unwrap().read(9).await.unwrap().items.pop().unwrap();
+    let reader = inbox
+        .reader(agent.did.clone(), None, SessionId::from_random(2))
+        .await;
+    let item = reader
+        .unwrap()
+        .unwrap()
+        .read(9)
+        .await
+        .unwrap()
+        .items
+        .pop()
+        .unwrap();
     let envelope = Envelope::parse(&item.wire).unwrap();
     let plaintext = envelope.open(&agent.opening).unwrap();
     (envelope, plaintext.body)

@@ -97,8 +97,14 @@ mod tests {
             (&[("accept", "application/json")], Manner::Plain),
             (&[("accept", "text/event-stream")], Manner::Events),
             (&[("accept", "Text/Event-Stream; charset=utf-8")], Manner::Events),
-            (&[("accept", "application/json, text/event-stream")], Manner::Events),
-            (&[("accept", "text/event-stream;q=0.5, application/json")], Manner::Plain),
+            (
+                &[("accept", "application/json, text/event-stream")],
+                Manner::Events,
+            ),
+            (
+                &[("accept", "text/event-stream;q=0.5, application/json")],
+                Manner::Plain,
+            ),
             (&[("accept", "text/event-stream;q=0")], Manner::Plain),
             (&[("accept", "text/event-stream;q=x")], Manner::Plain),
             (&[("accept", "text/*")], Manner::Plain),

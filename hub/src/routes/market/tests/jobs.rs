@@ -54,22 +54,36 @@ async fn under_way(headers: &[(&str, &str)]) -> (Shop, String, Value) {
 async fn a_call_that_is_answered_later_is_polled_with_its_secret() {
     let (shop, key, job) = under_way(&[]).await;
     assert_eq!(
-        (&job["success"], &job["status"], &job["capability_id"], &job["protocol_version"]),
+        (
+            &job["success"],
+            &job["status"],
+            &job["capability_id"],
+            &job["protocol_version"]
+        ),
         (&json!(true), &json!("running"), &json!("echo@v1"), &json!("v2"))
     );
     let secret = job["job_secret"].as_str().unwrap();
     let poll = path(&job["poll_url"]);
     let shown = [("x-aimarket-job-secret", secret)];
     let now = shop.reads(&poll, &shown).await;
-    assert_eq!((now.status.as_u16(), &now.json()["status"]), (200, &json!("running")));
-    assert_eq!((now.header("retry-after"), now.header("cache-control")), ("2", "no-store"));
+    assert_eq!(
+        (now.status.as_u16(), &now.json()["status"]),
+        (200, &json!("running"))
+    );
+    assert_eq!(
+        (now.header("retry-after"), now.header("cache-control")),
+        ("2", "no-store")
+    );
     assert!(now.json().get("job_secret").is_none() && now.json().get("answer").is_none());
 
     shop.provider.hangs(false);
     let patient = [shown[0], ("prefer", "wait=30")];
     let over = shop.reads(&poll, &patient).await;
     let body = over.json();
-    assert_eq!((&body["status"], &body["answer_status"]), (&json!("succeeded"), &json!(200)));
+    assert_eq!(
+        (&body["status"], &body["answer_status"]),
+        (&json!("succeeded"), &json!(200))
+    );
     assert_eq!(body["answer"]["result"], json!({ "echo": { "x": 1 } }));
     assert_eq!(body["answer"]["invocation_id"], job["job_id"]);
     assert_eq!(over.header("retry-after"), "");
@@ -87,11 +101,18 @@ async fn nobody_else_looks_at_a_job() {
     let (_, other) = shop.account("1").await;
     for (headers, status, code) in [
         (vec![], 400, "job_secret_required"),
-        (vec![("x-aimarket-job-secret", "aimj_wrong")], 404, "job_not_found"),
+        (
+            vec![("x-aimarket-job-secret", "aimj_wrong")],
+            404,
+            "job_not_found",
+        ),
         (vec![("x-api-key", other.as_str())], 404, "job_not_found"),
         (vec![("x-api-key", "aimk_wrong")], 401, "invalid_api_key"),
         (
-            vec![("x-aimarket-job-secret", "aimj_a"), ("x-aimarket-job-secret", "aimj_b")],
+            vec![
+                ("x-aimarket-job-secret", "aimj_a"),
+                ("x-aimarket-job-secret", "aimj_b"),
+            ],
             400,
             "header_invalid",
         ),
@@ -111,8 +132,16 @@ async fn nobody_else_looks_at_a_job() {
         .await;
     refused(&nowhere, 404, "job_not_found");
     let odd = [("x-aimarket-job-secret", secret), ("last-event-id", "x")];
-    refused(&shop.reads(&format!("{poll}/events"), &odd).await, 400, "header_invalid");
-    refused(&shop.posts(&poll, &[], &json!({})).await, 405, "method_not_allowed");
+    refused(
+        &shop.reads(&format!("{poll}/events"), &odd).await,
+        400,
+        "header_invalid",
+    );
+    refused(
+        &shop.posts(&poll, &[], &json!({})).await,
+        405,
+        "method_not_allowed",
+    );
 }
 
 #[actix_web::test]
@@ -123,7 +152,10 @@ async fn a_job_that_is_cancelled_costs_nothing() {
     for _again in 0..2 {
         let cancelled = shop.asks(Method::DELETE, &poll, &shown, &json!({})).await;
         let body = cancelled.json();
-        assert_eq!((cancelled.status.as_u16(), &body["status"]), (200, &json!("cancelled")));
+        assert_eq!(
+            (cancelled.status.as_u16(), &body["status"]),
+            (200, &json!("cancelled"))
+        );
         assert_eq!(
             (&body["answer_status"], &body["answer"]["error"]),
             (&json!(409), &json!("job_cancelled"))
@@ -131,7 +163,11 @@ async fn a_job_that_is_cancelled_costs_nothing() {
     }
     assert_eq!(shop.balance(&key).await.to_bits(), 1.0_f64.to_bits());
     let headers = [("x-api-key", key.as_str()), ("idempotency-key", "order-0001")];
-    refused(&shop.calls("echo@v1", &headers, &json!({ "x": 1 })).await, 409, "job_cancelled");
+    refused(
+        &shop.calls("echo@v1", &headers, &json!({ "x": 1 })).await,
+        409,
+        "job_cancelled",
+    );
     let stream = shop.reads(&format!("{poll}/events"), &shown).await;
     let events = events(&stream);
     assert_eq!(names(&events), ["job", "error"]);
@@ -161,9 +197,15 @@ async fn a_call_is_answered_by_events_as_they_come() {
         (heard[1].id.as_deref(), heard[2].id.as_deref()),
         (Some("1"), Some("2"))
     );
-    assert_eq!((data(&heard[1]), data(&heard[2])), (json!({ "done": 0.5 }), json!("Once")));
+    assert_eq!(
+        (data(&heard[1]), data(&heard[2])),
+        (json!({ "done": 0.5 }), json!("Once"))
+    );
     let result = data(&heard[3]);
-    assert_eq!((&result["result"], &result["price_usd"]), (&json!({ "text": "Once" }), &json!(0.05)));
+    assert_eq!(
+        (&result["result"], &result["price_usd"]),
+        (&json!({ "text": "Once" }), &json!(0.05))
+    );
     let job = data(&heard[0]);
     assert_eq!(result["invocation_id"], job["job_id"]);
     // It is found again, from behind what was heard.
@@ -212,14 +254,22 @@ async fn what_is_refused_before_a_call_begins_is_no_stream_and_no_job() {
     let shop = Shop::open(|_| ()).await;
     shop.sells("echo@v1", Some("0.05")).await;
     for manner in [LATER, EVENTS] {
-        refused(&shop.calls("echo@v1", &[manner], &json!({})).await, 402, "payment_required");
+        refused(
+            &shop.calls("echo@v1", &[manner], &json!({})).await,
+            402,
+            "payment_required",
+        );
         refused(
             &shop.calls("none@v1", &[manner], &json!({})).await,
             404,
             "capability_unknown",
         );
         let wrong = [manner, ("x-api-key", "aimk_wrong")];
-        refused(&shop.calls("echo@v1", &wrong, &json!({})).await, 401, "invalid_api_key");
+        refused(
+            &shop.calls("echo@v1", &wrong, &json!({})).await,
+            401,
+            "invalid_api_key",
+        );
     }
     assert!(shop.provider.calls().is_empty());
 }
@@ -228,10 +278,16 @@ async fn what_is_refused_before_a_call_begins_is_no_stream_and_no_job() {
 async fn who_waits_a_little_has_a_quick_answer_at_once() {
     let shop = Shop::open(|_| ()).await;
     shop.sells("echo@v1", None).await;
-    let patient = [("prefer", "respond-async, wait=30"), ("idempotency-key", "order-0001")];
+    let patient = [
+        ("prefer", "respond-async, wait=30"),
+        ("idempotency-key", "order-0001"),
+    ];
     for is_again in [false, true] {
         let answer = shop.calls("echo@v1", &patient, &json!({})).await;
-        assert_eq!((answer.status.as_u16(), &answer.json()["success"]), (200, &json!(true)));
+        assert_eq!(
+            (answer.status.as_u16(), &answer.json()["success"]),
+            (200, &json!(true))
+        );
         let replayed = if is_again { "true" } else { "" };
         assert_eq!(answer.header("idempotency-replayed"), replayed);
     }
@@ -242,7 +298,10 @@ async fn who_waits_a_little_has_a_quick_answer_at_once() {
 async fn a_followed_call_is_counted_when_it_ends() {
     let (shop, _key, job) = under_way(&[]).await;
     let text = metrics(&shop).await;
-    assert!(!text.contains("aip_market_invokes_total{capability=\"echo@v1\""), "{text}");
+    assert!(
+        !text.contains("aip_market_invokes_total{capability=\"echo@v1\""),
+        "{text}"
+    );
     assert!(text.contains("aip_market_under_way 1") && text.contains("aip_market_streams 0"));
     let shown = [("x-aimarket-job-secret", job["job_secret"].as_str().unwrap())];
     shop.asks(Method::DELETE, &path(&job["poll_url"]), &shown, &json!({}))

@@ -155,7 +155,11 @@ async fn a_line_or_an_event_without_an_end_is_cut_off() {
 #[tokio::test]
 async fn words_that_are_too_long_are_left_out_and_the_call_goes_on() {
     let long = "y".repeat(100_000);
-    let text = format!("event: chunk\ndata: {long}\n\nevent: chunk\ndata: ok\n\nevent: result\ndata: {{}}\n\n");
+    let text =
+        format!("event: chunk\ndata: {long}\n\nevent: chunk\ndata: ok\n\nevent: result\ndata: {{}}\n\n");
     let (answer, told) = answered(EVENTS, cut(&text, 8_192)).await;
-    assert_eq!((answer.unwrap().as_str(), told), ("{}", vec![("chunk", json!("ok"))]));
+    assert_eq!(
+        (answer.unwrap().as_str(), told),
+        ("{}", vec![("chunk", json!("ok"))])
+    );
 }
