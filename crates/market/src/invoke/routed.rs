@@ -376,7 +376,11 @@ impl Plan {
             Shown::Buyer { payment, .. } => !payment.is_empty(),
             Shown::Admission | Shown::Key(_) => false,
         });
-        if is_paid_elsewhere { self.offer.price.max(paid) } else { paid }
+        if is_paid_elsewhere {
+            self.offer.price.max(paid)
+        } else {
+            paid
+        }
     }
 
     /// What the hub keeps of what was paid: its part of what is sold here, also on behalf of a peer, to whom the rest is owed;
