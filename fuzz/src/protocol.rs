@@ -6,8 +6,8 @@ use aip_protocol::http_signature::{SignedRequest, Target};
 use aip_protocol::identity::{EndpointPolicy, Identity, Operation};
 use aip_protocol::json::Json;
 use aip_protocol::limits::BATCH_ITEMS_MAX;
-use aip_protocol::market::origin::Origin;
 use aip_protocol::market::evm::{Address, EvmSignature, Word};
+use aip_protocol::market::origin::Origin;
 use aip_protocol::market::x402::{Payment, to_header};
 use aip_protocol::market::{Number, Value, announce, document, manifest, receipt};
 use aip_protocol::multikey::{SealingKey, SigningKey, VerifyingKey};
@@ -176,7 +176,10 @@ pub fn x402(data: &[u8]) {
     if let Ok(payment) = Payment::from_header(text) {
         assert_eq!(Payment::from_json(payment.json.clone()), Ok(payment));
     }
-    let Some(payment) = serde_json::from_slice(data).ok().and_then(|json| Payment::from_json(json).ok()) else {
+    let Some(payment) = serde_json::from_slice(data)
+        .ok()
+        .and_then(|json| Payment::from_json(json).ok())
+    else {
         return;
     };
     assert!(payment.check(&payment.accepted, 0, u64::MAX).is_err());

@@ -21,7 +21,11 @@ pub use self::http::HttpFacilitator;
 pub const LOCAL: &str = "local";
 
 /// How payments are made, as the settings say; `None`: none are taken. Of settings that were checked.
-pub fn open(settings: &X402Settings, exchange: Arc<dyn Exchange>, clock: Arc<dyn Clock>) -> Option<Arc<X402>> {
+pub fn open(
+    settings: &X402Settings,
+    exchange: Arc<dyn Exchange>,
+    clock: Arc<dyn Clock>,
+) -> Option<Arc<X402>> {
     let terms = terms(settings)?;
     let facilitator: Arc<dyn Facilitator> = if settings.facilitator == LOCAL {
         tracing::warn!(

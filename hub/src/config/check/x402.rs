@@ -28,7 +28,10 @@ impl Settings {
             ));
         }
         if settings.asset_name.is_empty() || settings.asset_version.is_empty() {
-            found.push("`market_x402.asset_name` and `asset_version` are what the token calls itself: set both".to_owned());
+            found.push(
+                "`market_x402.asset_name` and `asset_version` are what the token calls itself: set both"
+                    .to_owned(),
+            );
         }
         let is_local = settings.facilitator == LOCAL;
         if is_local && !self.hub.development {

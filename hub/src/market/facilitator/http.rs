@@ -76,9 +76,17 @@ impl HttpFacilitator {
         let response = self.ask(Method::Post, path, body.to_string().into()).await?;
         let invalid = || FacilitatorError::Invalid(format!("status {}", response.status));
         let answer: Value = serde_json::from_slice(&response.body).map_err(|_error| invalid())?;
-        let says = answer.get(decision).and_then(Value::as_bool).ok_or_else(invalid)?;
-        let is_answer = (200..300).contains(&response.status) || (!says && (400..500).contains(&response.status));
-        if is_answer { Ok((says, answer)) } else { Err(invalid()) }
+        let says = answer
+            .get(decision)
+            .and_then(Value::as_bool)
+            .ok_or_else(invalid)?;
+        let is_answer =
+            (200..300).contains(&response.status) || (!says && (400..500).contains(&response.status));
+        if is_answer {
+            Ok((says, answer))
+        } else {
+            Err(invalid())
+        }
     }
 }
 
@@ -89,7 +97,11 @@ impl Facilitator for HttpFacilitator {
         if is_valid {
             return Ok(Verified::Valid);
         }
-        Ok(Verified::Invalid(text(&answer, "invalidReason", "unexpected_verify_error")))
+        Ok(Verified::Invalid(text(
+            &answer,
+            "invalidReason",
+            "unexpected_verify_error",
+        )))
     }
 
     async fn settle(&self, payment: &Payment, asked: &Requirements) -> Result<Settled, FacilitatorError> {
@@ -113,7 +125,10 @@ impl Facilitator for HttpFacilitator {
         let response = self.ask(Method::Get, "/supported", Bytes::new()).await?;
         let invalid = || FacilitatorError::Invalid(format!("status {}", response.status));
         let answer: Value = serde_json::from_slice(&response.body).map_err(|_error| invalid())?;
-        let kinds = answer.get("kinds").and_then(Value::as_array).ok_or_else(invalid)?;
+        let kinds = answer
+            .get("kinds")
+            .and_then(Value::as_array)
+            .ok_or_else(invalid)?;
         let is_ours = |kind: &Value| {
             let is = |name: &str, value: &str| kind.get(name).and_then(Value::as_str) == Some(value);
             let version = kind.get("x402Version").and_then(Value::as_u64);
@@ -129,7 +144,10 @@ fn is_before_the_chain(reason: &str) -> bool {
     let is_looked_at = ["invalid_", "insufficient_", "unsupported_"]
         .iter()
         .any(|kind| reason.starts_with(kind));
-    is_looked_at && !["nonce", "transaction", "used"].iter().any(|word| reason.contains(word))
+    is_looked_at
+        && !["nonce", "transaction", "used"]
+            .iter()
+            .any(|word| reason.contains(word))
 }
 
 fn text(answer: &Value, name: &str, otherwise: &str) -> String {

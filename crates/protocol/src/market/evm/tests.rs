@@ -218,7 +218,7 @@ fn a_signature_has_one_form() {
         "",
         "0x",
         "0x00",
-        &signature.to_string()[2..],
+        signature.to_string().trim_start_matches("0x"),
         &format!("{signature}00"),
     ] {
         assert!(EvmSignature::parse(bad).is_err(), "{bad}");

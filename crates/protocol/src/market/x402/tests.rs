@@ -174,6 +174,11 @@ fn a_payment_pays_exactly_what_is_asked() {
         fault(&|transfer| transfer.from = asked().pay_to),
         Fault::Signature
     );
+}
+
+/// The terms may have changed since they were told.
+#[test]
+fn a_payment_is_for_the_terms_of_now() {
     let payment = Payment::from_json(payload(|_| {})).unwrap();
     let against = |asked: Requirements| payment.check(&asked, NOW, NOW).unwrap_err();
     assert_eq!(

@@ -49,7 +49,9 @@ impl Far {
         if path == "/verify" {
             return match self.facilitator.verify(&payment, &asked).await.unwrap() {
                 Verified::Valid => json!({ "isValid": true, "payer": payer }),
-                Verified::Invalid(reason) => json!({ "isValid": false, "invalidReason": reason, "payer": payer }),
+                Verified::Invalid(reason) => {
+                    json!({ "isValid": false, "invalidReason": reason, "payer": payer })
+                }
             };
         }
         let network = asked.network();
@@ -75,7 +77,12 @@ fn far() -> Arc<Far> {
 
 fn over(exchange: Arc<dyn Exchange>) -> HttpFacilitator {
     let token = Secret::new("s3cret");
-    HttpFacilitator::new(exchange, "https://pay.example/x402/", token, Duration::from_secs(3))
+    HttpFacilitator::new(
+        exchange,
+        "https://pay.example/x402/",
+        token,
+        Duration::from_secs(3),
+    )
 }
 
 aip_market::stamp_facilitator!(over(far()));
@@ -108,18 +115,38 @@ impl Exchange for Says {
 }
 
 async fn settled(status: u16, body: &'static str) -> Result<Settled, FacilitatorError> {
-    over(Arc::new(Says(status, body))).settle(&payment(1, |_| {}), &asked()).await
+    over(Arc::new(Says(status, body)))
+        .settle(&payment(1, |_| {}), &asked())
+        .await
 }
 
 #[tokio::test]
 async fn what_may_be_on_the_chain_is_no_refusal() {
     for (body, is_refused) in [
-        (r#"{"success":false,"errorReason":"insufficient_funds","transaction":""}"#, true),
-        (r#"{"success":false,"errorReason":"invalid_exact_evm_payload_signature"}"#, true),
-        (r#"{"success":false,"errorReason":"insufficient_funds","transaction":"0xabc"}"#, false),
-        (r#"{"success":false,"errorReason":"invalid_transaction_state","transaction":""}"#, false),
-        (r#"{"success":false,"errorReason":"invalid_exact_evm_nonce_already_used"}"#, false),
-        (r#"{"success":false,"errorReason":"unexpected_settle_error"}"#, false),
+        (
+            r#"{"success":false,"errorReason":"insufficient_funds","transaction":""}"#,
+            true,
+        ),
+        (
+            r#"{"success":false,"errorReason":"invalid_exact_evm_payload_signature"}"#,
+            true,
+        ),
+        (
+            r#"{"success":false,"errorReason":"insufficient_funds","transaction":"0xabc"}"#,
+            false,
+        ),
+        (
+            r#"{"success":false,"errorReason":"invalid_transaction_state","transaction":""}"#,
+            false,
+        ),
+        (
+            r#"{"success":false,"errorReason":"invalid_exact_evm_nonce_already_used"}"#,
+            false,
+        ),
+        (
+            r#"{"success":false,"errorReason":"unexpected_settle_error"}"#,
+            false,
+        ),
         (r#"{"success":false}"#, false),
     ] {
         let is_refusal = matches!(settled(200, body).await, Ok(Settled::Refused(_)));
