@@ -46,8 +46,8 @@ struct Which {
     /// Its id, as listed
     id: String,
     /// The version that you looked at; refused where it has another one by now
-    #[arg(long)]
-    version: Option<u64>,
+    #[arg(long, value_name = "VERSION")]
+    if_version: Option<u64>,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -84,7 +84,7 @@ impl Which {
             is_plain,
             "{id:?} is no id of a listing, as `aip-hub catalog quarantine list` shows them"
         );
-        let body = json!({ "verdict": verdict, "version": self.version });
+        let body = json!({ "verdict": verdict, "version": self.if_version });
         let stands = operator
             .call(Method::PUT, &SUSPECT_PATH.replace("{id}", id), &body)
             .await?;

@@ -68,7 +68,7 @@ async fn a_shop_without_keys_is_found_and_asked_by_message() -> Result<()> {
         &file,
         json!([{ "listing_id": "flat-8", "name": "Flat 8", "details": { "balcony": true } }]).to_string(),
     )?;
-    let mut serving = etagi.starts(&["offer", "serve", &file.display().to_string(), "--count", "2"])?;
+    let mut serving = etagi.starts(&["offer", "serve", &file.display().to_string(), "--count", "1"])?;
     let offer = alice
         .types(&["offer", "ask", &own, eight, "--note", "is there a balcony?"])
         .await?;
@@ -105,7 +105,7 @@ async fn what_is_suspect_is_found_when_the_operator_has_looked_at_it() -> Result
     };
     let listed = operator(&hub, &["list"])?;
     ensure!(listed["id"] == id && listed["state"] == "quarantined", "{listed}");
-    let released = operator(&hub, &["release", &id, "--version", "1"])?;
+    let released = operator(&hub, &["release", &id, "--if-version", "1"])?;
     ensure!(released["state"] == "released", "{released}");
     let shop = Person::new(&hub, "shop")?;
     finds(&shop, "kettle", 1).await?;
