@@ -1,7 +1,7 @@
 //! What another hub does for the one that is asked: its receipt is checked with the key that it publishes itself.
 
 use aip_client::market::{Call, Purse};
-use aip_client::protocol::market::receipt::ReceiptDraft;
+use aip_client::protocol::market::receipt::{Expected, ReceiptDraft};
 use aip_client::protocol::market::{Members, Reason, Value as Exact, Verdict, document, signature};
 use aip_client::protocol::multikey::SigningKey;
 use aip_client::protocol::time::Timestamp;
@@ -120,7 +120,7 @@ async fn without_a_key_nothing_is_said() {
     }
     assert_eq!(peer.count(WELL_KNOWN), 1, "not again within a minute");
     let wrong = client
-        .check_receipt_of("ftp://peer.example", b"{}", &Default::default())
+        .check_receipt_of("ftp://peer.example", b"{}", &Expected::default())
         .await;
     assert!(wrong.is_err());
 }
