@@ -51,10 +51,10 @@ const PATH: &str = "/federation/v1/messages";
 pub(crate) async fn measure(options: &Options) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
     if options.wants(&["peers-cut"]) {
-        rows.extend(cut(options).await?);
+        rows.extend(Box::pin(cut(options)).await?);
     }
     if options.wants(&["peers-hostile"]) {
-        rows.extend(hostile(options).await?);
+        rows.extend(Box::pin(hostile(options)).await?);
     }
     Ok(rows)
 }
