@@ -179,6 +179,11 @@ impl Crawler {
         match after.status {
             PeerStatus::Active => {
                 self.shelving().shelve(&after, &catalogue.rows).await?;
+                // The operator may have decided otherwise meanwhile, and have found nothing to take down.
+                let since = self.store.market_peer(&peer.url).await?;
+                if since.is_none_or(|since| since.status != PeerStatus::Active) {
+                    return self.take_away(&peer.url).await;
+                }
                 self.meet(&after, &discovery.neighbours).await?;
                 Ok(())
             }
