@@ -112,6 +112,11 @@ fn unpaid() -> Vec<Case> {
             401,
             "invalid_api_key",
         ),
+    ]
+}
+
+fn purses_that_do_not_pay() -> Vec<Case> {
+    vec![
         differs(
             "a channel without its secret",
             With::ChannelAlone,
@@ -186,6 +191,11 @@ fn malformed() -> Vec<Case> {
             (404, "hub_unknown"),
             (404, "-"),
         ),
+    ]
+}
+
+fn unfit() -> Vec<Case> {
+    vec![
         same(
             "an input without what it needs",
             With::Key,
@@ -314,7 +324,13 @@ async fn refusals_differ_where_there_is_a_reason() -> Result<()> {
         purses(both.theirs.url()).await?,
     ];
     super::shapes::fund(&both, &purses[0][0]).await?;
-    for cases in [unpaid(), malformed(), elsewhere()] {
+    for cases in [
+        unpaid(),
+        purses_that_do_not_pay(),
+        malformed(),
+        unfit(),
+        elsewhere(),
+    ] {
         assert_cases(&both, &purses, &cases).await;
     }
     failing_provider(&both, &purses).await;
@@ -372,23 +388,23 @@ const TRIED_OUT: &[Known] = &[
     ("theirs sandbox.error", "the code is said once"),
 ];
 
+/// Channels with too little in them, of both.
+async fn poor(both: &Both) -> [[Purse; 2]; 2] {
+    let open = Request::post("/ai-market/v2/channel/open", r#"{"deposit_usd":0.01}"#);
+    both.ask(&open).await.map(|answer| {
+        let channel = &answer.json()["channel"];
+        let member = |name: &str| channel[name].as_str().unwrap_or_default().to_owned();
+        let purse = Purse::Channel(member("channel_id"), member("channel_secret"));
+        [purse.clone(), purse]
+    })
+}
+
 #[tokio::test]
 async fn what_is_asked_for_money_differs_where_there_is_a_reason() -> Result<()> {
     let Some(both) = Both::open().await? else {
         return Ok(());
     };
-    let poor = both
-        .ask(&Request::post(
-            "/ai-market/v2/channel/open",
-            r#"{"deposit_usd":0.01}"#,
-        ))
-        .await
-        .map(|answer| {
-            let channel = &answer.json()["channel"];
-            let member = |name: &str| channel[name].as_str().unwrap_or_default().to_owned();
-            let purse = Purse::Channel(member("channel_id"), member("channel_secret"));
-            [purse.clone(), purse]
-        });
+    let poor = poor(&both).await;
     let visitor = fitting("paid@v1").field("X-AIMarket-Sandbox-Visitor", "visitor-two");
     for _ in 0..3 {
         for answer in both.ask(&visitor).await {
