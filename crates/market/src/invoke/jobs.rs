@@ -66,6 +66,8 @@ pub struct Job {
     pub started_at: Timestamp,
     /// How far it is.
     pub stage: JobStage,
+    /// The headers of its answer, about payment, as long as this process remembers them.
+    pub headers: Vec<(&'static str, String)>,
 }
 
 /// How far a job is.
@@ -195,6 +197,7 @@ impl Market {
             capability_id: plan.offer.capability_id.clone(),
             started_at: self.seams.clock.now(),
             stage: JobStage::Running(None),
+            headers: Vec::new(),
         };
         let work = self.set_going(*plan)?;
         tokio::select! {
@@ -288,7 +291,8 @@ impl Market {
         let found = self.seams.store.invocation(id).await?;
         let found = found.ok_or_else(unknown)?;
         let track = self.board.find(id);
-        let remembered = track.as_ref().and_then(|track| track.ended());
+        let mut remembered = track.as_ref().and_then(|track| track.ended());
+        let headers = remembered.as_mut().map(|invoked| std::mem::take(&mut invoked.headers));
         let stage = match (remembered, found.status) {
             (Some(Invoked { status, body, .. }), _) => JobStage::Ended(Answer { status, body }),
             (None, InvocationStatus::Started | InvocationStatus::Settling) => {
@@ -304,6 +308,7 @@ impl Market {
             capability_id: found.capability_id,
             started_at: found.started_at,
             stage,
+            headers: headers.unwrap_or_default(),
         };
         Ok((job, found.purse))
     }

@@ -17,6 +17,8 @@ use crate::limits::STREAM_KEEPALIVE_SECS;
 
 /// The event that says which job it is.
 pub(super) const JOB: &str = "job";
+/// The event with the headers of the answer.
+const HEADERS: &str = "headers";
 const RESULT: &str = "result";
 const ERROR: &str = "error";
 
@@ -102,11 +104,20 @@ impl Feed {
 }
 
 fn ended(invoked: &Invoked) -> Bytes {
-    if invoked.status == 200 {
+    let end = if invoked.status == 200 {
         event(RESULT, &invoked.body)
     } else {
         refused(invoked.status, &invoked.body)
+    };
+    if invoked.headers.is_empty() {
+        return end;
     }
+    let headers = invoked.headers.iter();
+    let headers: Map<String, Value> = headers
+        .map(|(name, value)| ((*name).to_owned(), value.as_str().into()))
+        .collect();
+    let headers = event(HEADERS, Value::Object(headers).to_string().as_bytes());
+    [headers, end].concat().into()
 }
 
 /// A refusal, and its status, which has no other place here.

@@ -1,6 +1,7 @@
 //! What is told about a job, as JSON.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use aip_protocol::market::time_text;
 use bytes::Bytes;
@@ -56,6 +57,8 @@ struct JobLine<'a> {
     progress: Option<WordLine<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     answer_status: Option<u16>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    answer_headers: BTreeMap<&'static str, &'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     answer: Option<&'a RawValue>,
     protocol_version: &'static str,
@@ -98,6 +101,7 @@ impl Market {
                 data: raw(&word.data),
             }),
             answer_status: answer.map(|answer| answer.status),
+            answer_headers: job.headers.iter().map(|(name, value)| (*name, value.as_str())).collect(),
             answer: answer.and_then(|answer| raw(&answer.body)),
             protocol_version: PROTOCOL_VERSION,
         };
