@@ -54,7 +54,7 @@ impl Town {
         let path = folder.path().join("peers.keys");
         if let (Some(Purse::Key(key)), Some(shop)) = (rules.key, far.first()) {
             let mut file = std::fs::OpenOptions::new()
-                .create(true)
+                .create_new(true)
                 .write(true)
                 .mode(0o600)
                 .open(&path)?;
@@ -62,7 +62,7 @@ impl Town {
         }
         let keys_file = rules
             .key
-            .map(|_| format!("keys_file = {path:?}\n"))
+            .map(|_| format!("keys_file = '{}'\n", path.display()))
             .unwrap_or_default();
         let HubOptions { config, .. } = settings(rules.market);
         let config = format!(

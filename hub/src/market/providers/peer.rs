@@ -100,15 +100,13 @@ impl PeerProviders {
         ];
         match call.shown {
             Shown::Buyer { visitor, payment, .. } => {
-                headers.extend(payment.iter().cloned());
+                headers.extend_from_slice(payment);
                 let visitor = visitor.as_ref().filter(|_| payment.is_empty());
                 headers.extend(visitor.map(|visitor| ("x-aimarket-sandbox-visitor", visitor.clone())));
             }
             Shown::Admission => {
-                headers.extend(
-                    self.admission
-                        .headers(url, &call.offer.capability_id, call.id, call.input),
-                )
+                let id = &call.offer.capability_id;
+                headers.extend(self.admission.headers(url, id, call.id, call.input));
             }
             Shown::Key(price) => {
                 let key = self.keys.key(&call.peer.url);
