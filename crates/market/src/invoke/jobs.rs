@@ -292,7 +292,9 @@ impl Market {
         let found = found.ok_or_else(unknown)?;
         let track = self.board.find(id);
         let mut remembered = track.as_ref().and_then(|track| track.ended());
-        let headers = remembered.as_mut().map(|invoked| std::mem::take(&mut invoked.headers));
+        let headers = remembered
+            .as_mut()
+            .map(|invoked| std::mem::take(&mut invoked.headers));
         let stage = match (remembered, found.status) {
             (Some(Invoked { status, body, .. }), _) => JobStage::Ended(Answer { status, body }),
             (None, InvocationStatus::Started | InvocationStatus::Settling) => {

@@ -126,3 +126,44 @@ fn refused(status: u16, body: &[u8]) -> Bytes {
     body.insert("status".to_owned(), status.into());
     event(ERROR, Value::Object(body).to_string().as_bytes())
 }
+
+#[cfg(test)]
+mod tests {
+    use aip_protocol::sse::Decoder;
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(status: u16, body: &'static str, headers: Vec<(&'static str, String)>) -> Vec<(String, Value)> {
+        let text = ended(&Invoked {
+            status,
+            body: Bytes::from_static(body.as_bytes()),
+            replayed: false,
+            headers,
+            routed: None,
+        });
+        let events = Decoder::new(1_000).push(&text).unwrap();
+        let read = |data: &str| serde_json::from_str(data).unwrap();
+        events
+            .into_iter()
+            .map(|event| (event.name, read(&event.data)))
+            .collect()
+    }
+
+    #[test]
+    fn an_end_is_told_with_its_status_and_its_headers() {
+        let result = (RESULT.to_owned(), json!({ "result": 1 }));
+        assert_eq!(told(200, r#"{"result": 1}"#, Vec::new()), [result.clone()]);
+        let paid = vec![("payment-response", "e30=".to_owned())];
+        let headers = (HEADERS.to_owned(), json!({ "payment-response": "e30=" }));
+        assert_eq!(told(200, r#"{"result": 1}"#, paid), [headers, result]);
+        // The terms of another hub come as they are, also where they are nothing.
+        let error = |body: Value| (ERROR.to_owned(), body);
+        assert_eq!(told(402, "", Vec::new()), [error(json!({ "status": 402 }))]);
+        let refused = told(502, r#"{"error": "provider_failed"}"#, Vec::new());
+        assert_eq!(
+            refused,
+            [error(json!({ "error": "provider_failed", "status": 502 }))]
+        );
+    }
+}

@@ -101,7 +101,11 @@ impl Market {
                 data: raw(&word.data),
             }),
             answer_status: answer.map(|answer| answer.status),
-            answer_headers: job.headers.iter().map(|(name, value)| (*name, value.as_str())).collect(),
+            answer_headers: job
+                .headers
+                .iter()
+                .map(|(name, value)| (*name, value.as_str()))
+                .collect(),
             answer: answer.and_then(|answer| raw(&answer.body)),
             protocol_version: PROTOCOL_VERSION,
         };
