@@ -1,7 +1,8 @@
 //! The reference and this hub as peers: each finds what the other sells, and buyers of each call there.
 
+use aip_client::market::{Call, Purse as Paid};
 use aip_client::protocol::market::receipt::{Expected, verify};
-use aip_client::protocol::market::{Value as Signed, manifest};
+use aip_client::protocol::market::{Value as Signed, Verdict, manifest};
 use aip_tests::market::{INVOKE, Purse, books, micros, purse, settings};
 use aip_tests::raw::{Answer, Request, ask};
 use aip_tests::reference::{ReferenceHub, Sold, reference_python};
@@ -230,6 +231,20 @@ async fn a_buyer_here_calls_there() -> Result<()> {
     );
     let books = books(&ours.hub).await?;
     assert_eq!((books.earned, books.fees, books.held), (0, 0, 0));
+    Ok(())
+}
+
+/// Our client asks the reference itself for its key.
+#[tokio::test]
+async fn the_client_checks_what_the_reference_signed() -> Result<()> {
+    let Some(Peers { ours, theirs, .. }) = Peers::open().await? else {
+        return Ok(());
+    };
+    let input = json!({ "text": "Köln" }).as_object().cloned().unwrap_or_default();
+    let call = Call::new("shop", "there.free@v1", input).source_hub(theirs.url());
+    let invoked = ours.seller.invoke(&call, &Paid::Nothing).await?;
+    let checked = ours.seller.check_invoked(&call, &invoked).await?;
+    assert_eq!(checked.map(|check| check.verdict), Some(Verdict::True));
     Ok(())
 }
 
