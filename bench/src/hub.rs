@@ -81,30 +81,48 @@ impl Hub {
     /// The same with further settings (TOML).
     pub(crate) fn start_with(folder: &Path, port: u16, more: &str) -> anyhow::Result<Self> {
         let engines = Engines::default();
-        Self::launch(folder, port, &engines, &format!("{}{more}", settings(&engines)))
+        Self::launch(
+            folder,
+            port,
+            None,
+            &engines,
+            &format!("{}{more}", settings(&engines)),
+        )
+    }
+
+    /// A hub as in production, for this domain: it counts by where requests come from, which a development hub does not.
+    pub(crate) fn start_public(folder: &Path, port: u16, domain: &str, more: &str) -> anyhow::Result<Self> {
+        let engines = Engines::default();
+        let settings = format!("{}{more}", settings(&engines));
+        Self::launch(folder, port, Some(domain), &engines, &settings)
     }
 
     /// The same on engines.
     pub(crate) fn start_on(folder: &Path, port: u16, engines: &Engines) -> anyhow::Result<Self> {
-        Self::launch(folder, port, engines, &settings(engines))
+        Self::launch(folder, port, None, engines, &settings(engines))
     }
 
-    fn launch(folder: &Path, port: u16, engines: &Engines, settings: &str) -> anyhow::Result<Self> {
+    fn launch(
+        folder: &Path,
+        port: u16,
+        public: Option<&str>,
+        engines: &Engines,
+        settings: &str,
+    ) -> anyhow::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let file = folder.join("bench.toml");
         std::fs::write(&file, settings)?;
-        let name = format!("localhost:{port}");
+        let name = public.map_or_else(|| format!("localhost:{port}"), str::to_owned);
+        let kind: &[_] = match public {
+            Some(_) => &["--operator-listen", "127.0.0.1:0"],
+            None => &["--dev"],
+        };
         let started = Instant::now();
         let mut process = Running::start(
             Command::new(beside("aip-hub")?)
-                .args([
-                    "serve",
-                    "--dev",
-                    "--listen",
-                    &format!("127.0.0.1:{port}"),
-                    "--domain",
-                    &name,
-                ])
+                .arg("serve")
+                .args(kind)
+                .args(["--listen", &format!("127.0.0.1:{port}"), "--domain", &name])
                 .arg("--config")
                 .arg(&file)
                 .arg("--data")

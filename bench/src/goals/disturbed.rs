@@ -1,7 +1,7 @@
 //! What agents notice while one peer of their hub is cut off, or hostile: the p99 of their own sending, and of mail to another
 //! peer on its way, against the same hub in the same round when it is left alone.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use aip_engines::Proxy;
@@ -45,6 +45,14 @@ const HOSTILE_BYTES: usize = 4_096;
 const HELD: usize = 32;
 /// Ends what would hang.
 const DEADLINE: Duration = Duration::from_mins(5);
+/// The domain of a hub that is not for trying out.
+const DOMAIN: &str = "alpha.example";
+/// Its settings. Agents come from this machine and are not held up; the stranger comes through a proxy that names his address.
+const PUBLIC: &str = "[hub]\nregistration = \"open\"\n\
+                      [http]\nrequests_per_sec = 10000\nrequest_burst = 10000\ntrusted_proxies = [\"127.0.0.0/8\"]\n\
+                      [registry]\nregistrations_per_minute = 10000\nregistration_burst = 10000\n\
+                      [egress]\nallow_http = true\nallowed_private_ranges = [\"127.0.0.0/8\"]\n";
+const STRANGER: &str = "X-Forwarded-For: 203.0.113.7\r\n";
 const PATH: &str = "/federation/v1/messages";
 
 /// Measures the goals.
@@ -82,15 +90,17 @@ struct Scene {
 }
 
 impl Scene {
-    async fn start(options: &Options) -> anyhow::Result<Self> {
+    async fn start(options: &Options, alpha: fn(&Path, u16) -> anyhow::Result<Hub>) -> anyhow::Result<Self> {
         let scratch = options.scratch()?;
         let [here, there, elsewhere] = ["alpha", "beta", "gamma"].map(|name| scratch.path().join(name));
         let port = free_port()?;
         let way = Proxy::to(std::net::SocketAddr::from(([127, 0, 0, 1], port)));
-        let public = format!("{SETTINGS}[hub]\npublic_url = \"http://{}\"\n", way.addr());
-        let alpha = Hub::start_with(&here, free_port()?, SETTINGS)?;
+        let alpha = alpha(&here, free_port()?)?;
+        let known = format!("static_peers = [\"{DOMAIN}=http://127.0.0.1:{}\"]\n", alpha.port);
+        let others = format!("{SETTINGS}{known}");
+        let public = format!("{others}[hub]\npublic_url = \"http://{}\"\n", way.addr());
         let beta = Hub::start_with(&there, port, &public)?;
-        let gamma = Hub::start_with(&elsewhere, free_port()?, SETTINGS)?;
+        let gamma = Hub::start_with(&elsewhere, free_port()?, &others)?;
         let own = Crowd::register(alpha.port, &alpha.domain, "own", AGENTS, &KEY).await?;
         let far = Crowd::register(beta.port, &beta.domain, "far", AGENTS, &KEY).await?;
         let reader = Crowd::register(gamma.port, &gamma.domain, "reader", 1, &KEY).await?;
@@ -203,7 +213,8 @@ fn number_of(frame: &Value, member: &str) -> u64 {
 
 /// Beta is away, with mail that waits for it.
 async fn cut(options: &Options) -> anyhow::Result<Vec<Row>> {
-    let mut scene = Scene::start(options).await?;
+    let start = |folder: &Path, port| Hub::start_with(folder, port, SETTINGS);
+    let mut scene = Scene::start(options, start).await?;
     let mut pairs = Vec::new();
     for _ in 0..options.rounds() {
         let quiet = scene.watch().await?;
@@ -219,9 +230,10 @@ async fn cut(options: &Options) -> anyhow::Result<Vec<Row>> {
     Ok(rows("peers-cut", &pairs, ""))
 }
 
-/// A stranger floods the door for peers.
+/// A stranger floods the door for peers, from an address of his own.
 async fn hostile(options: &Options) -> anyhow::Result<Vec<Row>> {
-    let mut scene = Scene::start(options).await?;
+    let start = |folder: &Path, port| Hub::start_public(folder, port, DOMAIN, &format!("{SETTINGS}{PUBLIC}"));
+    let mut scene = Scene::start(options, start).await?;
     let mut pairs = Vec::new();
     let mut answers = 0;
     for _ in 0..options.rounds() {
@@ -332,7 +344,7 @@ fn forged(hub: &Hub, victim: &Domain) -> Vec<Bytes> {
             0 => signed(hub, victim.as_str(), &body, rng.random()),
             1 => signed(hub, &nobody, &body, rng.random()),
             2 => signed(hub, hub.domain.as_str(), &body, rng.random()),
-            _ => String::new(),
+            _ => STRANGER.to_owned(),
         };
         load::post_with(PATH, "application/json", &lines, &body)
     });
@@ -356,7 +368,7 @@ fn signed(hub: &Hub, domain: &str, body: &[u8], nonce: u128) -> String {
     let keyid = format!("{domain}#{}", key.public());
     let signed = sign_request(&key, &keyid, &target, Some(body), stamp);
     format!(
-        "Content-Digest: {}\r\nSignature-Input: {}\r\nSignature: {}\r\n",
+        "{STRANGER}Content-Digest: {}\r\nSignature-Input: {}\r\nSignature: {}\r\n",
         signed.content_digest.unwrap_or_default(),
         signed.signature_input,
         signed.signature
