@@ -3,6 +3,7 @@
 mod calls;
 mod documents;
 mod jobs;
+mod operator;
 mod purses;
 mod searches;
 
