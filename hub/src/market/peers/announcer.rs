@@ -73,7 +73,7 @@ impl Announcer {
     }
 
     /// Tells all that sell here; how many there were.
-    async fn tell(&self, count: u64) -> usize {
+    pub(super) async fn tell(&self, count: u64) -> usize {
         let draft = AnnounceDraft {
             hub_url: &self.own_url,
             well_known_url: &format!("{}/.well-known/ai-market.json", self.own_url),
