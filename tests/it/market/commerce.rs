@@ -89,7 +89,7 @@ async fn what_is_suspect_is_found_when_the_operator_has_looked_at_it() -> Result
         ..HubOptions::default()
     };
     let mut hub = TestHub::start_with(options);
-    let id = {
+    let (id, version) = {
         let shop = Person::new(&hub, "shop")?;
         shop.types(&["register", "shop"]).await?;
         let words = [
@@ -101,11 +101,16 @@ async fn what_is_suspect_is_found_when_the_operator_has_looked_at_it() -> Result
             .types(&[["list", "publish", "--name"].as_slice(), &words].concat())
             .await?;
         ensure!(published["held"] == "quarantined", "{published}");
-        published["id"].as_str().context("no id")?.to_owned()
+        let id = published["id"].as_str().context("no id")?.to_owned();
+        (id, published["version"].to_string())
     };
     let listed = operator(&hub, &["list"])?;
     ensure!(listed["id"] == id && listed["state"] == "quarantined", "{listed}");
-    let released = operator(&hub, &["release", &id, "--if-version", "1"])?;
+    ensure!(
+        operator(&hub, &["release", &id, "--if-version", "1"]).is_err(),
+        "it has another version"
+    );
+    let released = operator(&hub, &["release", &id, "--if-version", &version])?;
     ensure!(released["state"] == "released", "{released}");
     let shop = Person::new(&hub, "shop")?;
     finds(&shop, "kettle", 1).await?;
