@@ -30,10 +30,13 @@ pub use self::found::{
 pub use self::passage::{passage, passage_hash};
 use self::shelf::Shelf;
 use self::standing::Standing;
+use crate::background::Background;
 use crate::cursor;
 use crate::embedder::Embedder;
 use crate::error::CatalogError;
-use crate::limits::{PAGE_RESULTS_MAX, QUERY_BYTES_MAX, SEARCHES_WAITING_MAX};
+use crate::limits::{
+    EMBEDDING_STEPS, PAGE_RESULTS_MAX, QUERY_BYTES_MAX, SEARCHES_WAITING_MAX, TAKING_UP_STEPS,
+};
 use crate::query::Query;
 use crate::source::Source;
 use crate::text::{TextIndex, TextOptions, TextView};
@@ -88,6 +91,10 @@ pub struct Catalog {
     vectors_dir: Option<PathBuf>,
     asking: Asking,
     standing: Standing,
+    /// Writes the full-text index.
+    taking_up: Background,
+    /// Reads what is embedded and keeps vectors: writing their file anew takes seconds, which the index does not wait for.
+    embedding: Background,
     /// The store changed.
     changed: Notify,
     /// The last change that the source was seen to have.
@@ -144,6 +151,8 @@ impl Catalog {
         let searches_at_once = std::thread::available_parallelism().map_or(2, |count| count.get().max(2));
         Ok(Arc::new(Self {
             standing: Standing::open(under("begun")),
+            taking_up: Background::begin("catalog-text", TAKING_UP_STEPS)?,
+            embedding: Background::begin("catalog-vectors", EMBEDDING_STEPS)?,
             finder: Arc::new(Finder::new(&options, Arc::clone(&text), trust)),
             asking: Asking::new(options.embed_timeout),
             source,
@@ -315,7 +324,7 @@ impl Catalog {
                 Space::forget_others(&dir, &kept)
             }
         };
-        if let Ok(Err(error)) = blocking(forget).await {
+        if let Ok(Err(error)) = self.embedding.run(forget).await {
             tracing::warn!(%error, "The vectors of former embedders cannot be deleted");
         }
     }

@@ -3,6 +3,7 @@
 //! The catalog is derived: it reads listings from a [`Source`] in the order of its changes and can be deleted at any time.
 //! It knows neither SQL nor HTTP. Meaning comes from [`Embedder`]s, trust from [`TrustScores`].
 
+mod background;
 pub mod catalog;
 mod cursor;
 pub mod embedder;
@@ -20,6 +21,7 @@ pub mod text;
 pub mod trust;
 pub mod vectors;
 
+pub use background::give_way;
 pub use catalog::{
     Catalog, CatalogOptions, CatalogStats, EntryState, Explain, Found, FoundItem, SearchError, SpaceStats,
 };

@@ -69,6 +69,10 @@ pub const TEXT_GUESS_STEPS_MAX: usize = 512;
 /// Bytes that the writer of the full-text index takes at least while it is at work.
 pub const TEXT_WRITER_BYTES_MIN: usize = 15_000_000;
 
+/// Listings of a part of the full-text index that is small: small ones are merged whatever their sizes. It bounds how often the
+/// same listings are written anew while few come in with each commit.
+pub const TEXT_SMALL_PART: u32 = 1_000;
+
 /// Values of one facet that are counted.
 pub const FACET_VALUES_MAX: usize = 20;
 
@@ -120,8 +124,18 @@ pub const EMBEDDED_AT_ONCE_MAX: usize = 256;
 /// Bytes of listings, about, that are committed at once while an index is built anew.
 pub const COMMITTED_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Time between two commits while changes come in, in milliseconds.
-pub const COMMIT_INTERVAL_MILLIS: u64 = 100;
+/// Time from one commit to the next while changes come in, in milliseconds; a commit that takes longer is followed at once.
+pub const COMMIT_INTERVAL_MILLIS: u64 = 250;
+
+/// Jobs that wait for a thread of the catalog; whoever has one more waits until there is room.
+pub const JOBS_WAITING_MAX: usize = 16;
+
+/// Steps by which the thread that takes listings up gives way to searches, see [`give_way`](crate::give_way): it has a quarter
+/// of a processor that is wanted by both.
+pub const TAKING_UP_STEPS: i32 = 5;
+
+/// Steps by which the thread gives way that keeps vectors: what is found by its text waits for none.
+pub const EMBEDDING_STEPS: i32 = 10;
 
 /// Time after which the source is asked although nobody said that it changed, in milliseconds.
 pub const POLL_INTERVAL_MILLIS: u64 = 1_000;

@@ -1,13 +1,13 @@
 //! What waits to be embedded: the newest first, and no more of it in memory than there is room for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Listings that wait, by the change that brought them.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     waiting: BTreeSet<(u64, u64)>,
-    /// Listings that were taken and are not back yet.
-    taken: usize,
+    /// Listings that were taken and are not back yet, and whether they changed since.
+    taken: BTreeMap<u64, bool>,
     /// Changes after the first and up to the second that are to be read again: there was no room, or nobody looked yet.
     gap: Option<(u64, u64)>,
     /// Every change up to this one was looked at or is in the gap.
@@ -30,7 +30,7 @@ impl Backlog {
     pub(super) fn begin_anew(&mut self) {
         *self = Self {
             most: self.most,
-            taken: self.taken,
+            taken: std::mem::take(&mut self.taken),
             ..Self::default()
         };
     }
@@ -55,18 +55,39 @@ impl Backlog {
         let taken: Vec<_> = std::iter::from_fn(|| self.waiting.pop_last())
             .take(most)
             .collect();
-        self.taken += taken.len();
+        self.taken
+            .extend(taken.iter().map(|(_, number)| (*number, false)));
         taken
     }
 
     /// What was taken is embedded, or gone.
-    pub(super) fn done(&mut self, taken: usize) {
-        self.taken = self.taken.saturating_sub(taken);
+    pub(super) fn done(&mut self, taken: &[(u64, u64)]) {
+        for (_, number) in taken {
+            self.taken.remove(number);
+        }
+    }
+
+    /// These listings changed: those of them that were taken are noted.
+    pub(super) fn changed(&mut self, numbers: impl Iterator<Item = u64>) {
+        if self.taken.is_empty() {
+            return;
+        }
+        for number in numbers {
+            if let Some(has_changed) = self.taken.get_mut(&number) {
+                *has_changed = true;
+            }
+        }
+    }
+
+    /// What was taken and changed since.
+    pub(super) fn changed_since_taken(&self) -> Vec<u64> {
+        let changed = self.taken.iter().filter(|(_, has_changed)| **has_changed);
+        changed.map(|(number, _)| *number).collect()
     }
 
     /// What was taken waits again.
     pub(super) fn give_back(&mut self, taken: Vec<(u64, u64)>) {
-        self.done(taken.len());
+        self.done(&taken);
         self.waiting.extend(taken);
     }
 
@@ -85,14 +106,14 @@ impl Backlog {
 
     /// The change up to which every listing has its vector, where nothing waits.
     pub(super) fn settled(&self) -> Option<u64> {
-        let is_idle = self.waiting.is_empty() && self.taken == 0 && self.gap.is_none();
+        let is_idle = self.waiting.is_empty() && self.taken.is_empty() && self.gap.is_none();
         is_idle.then_some(self.considered)
     }
 
     /// How many wait, at most.
     pub(super) fn len(&self) -> u64 {
         let gap = self.gap.map_or(0, |(from, to)| to - from);
-        let waiting = u64::try_from(self.waiting.len() + self.taken).unwrap_or(u64::MAX);
+        let waiting = u64::try_from(self.waiting.len() + self.taken.len()).unwrap_or(u64::MAX);
         waiting.saturating_add(gap)
     }
 }
@@ -112,7 +133,7 @@ mod tests {
         let taken = backlog.take(9);
         assert_eq!(taken, [(2, 20), (1, 10)]);
         assert_eq!((backlog.gap(), backlog.settled()), (Some((2, 4)), None));
-        backlog.done(2);
+        backlog.done(&taken);
         backlog.narrow(3);
         assert_eq!(backlog.gap(), Some((3, 4)));
         backlog.narrow(9);
@@ -129,7 +150,10 @@ mod tests {
         assert_eq!((backlog.take(5), backlog.len()), (vec![(9, 1)], 5));
         backlog.begin_anew();
         assert_eq!(backlog.settled(), None);
-        backlog.done(1);
+        backlog.changed([1, 2].into_iter());
+        assert_eq!(backlog.changed_since_taken(), [1]);
+        backlog.done(&[(9, 1)]);
+        assert_eq!(backlog.changed_since_taken(), [0; 0]);
         assert_eq!(backlog.settled(), Some(0));
     }
 }

@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 
 use super::follow::{Retry, read};
 use super::shelf::Shelf;
-use super::{Catalog, blocking, passage, passage_hash};
+use super::{Catalog, passage, passage_hash};
 use crate::embedder::{EmbedError, Purpose};
 use crate::error::CatalogError;
 use crate::limits::{CHANGES_AT_ONCE_MAX, EMBEDDED_AT_ONCE_MAX};
-use crate::text::TextView;
+use crate::text::{TextIndex, TextView};
 use crate::vectors::{NewVector, PROBES, TextHash};
 
 /// Why embedding stops for a while.
@@ -68,7 +68,7 @@ impl Catalog {
     async fn embed_batch(&self, shelf: &Arc<Shelf>, taken: &[(u64, u64)]) -> Result<(), Stopped> {
         let numbers: Vec<u64> = taken.iter().map(|(_, number)| *number).collect();
         let (view, asked, wanted) = (self.text.view(), Arc::clone(shelf), numbers.clone());
-        let due = blocking(move || due(&view, &asked, &wanted)).await?;
+        let due = self.embedding.run(move || due(&view, &asked, &wanted)).await?;
         if due.is_empty() {
             return Ok(());
         }
@@ -82,25 +82,9 @@ impl Catalog {
         };
         let new: Vec<NewVector> = due.into_iter().zip(vectors).map(new).collect();
         let (text, shelf, taken) = (Arc::clone(&self.text), Arc::clone(shelf), taken.to_vec());
-        blocking(move || {
-            shelf.space.put(&new)?;
-            // What was deleted while it was embedded.
-            let view = text.view();
-            let is_gone = |new: &&NewVector| !view.holds(new.number);
-            let gone: Vec<u64> = new.iter().filter(is_gone).map(|new| new.number).collect();
-            shelf.space.remove(&gone)?;
-            // What reads differently by now. Where it reads again as it did before, nobody noticed: its vector was still there.
-            let other: Vec<u64> = self::due(&view, &shelf, &numbers)
-                .iter()
-                .map(|due| due.number)
-                .collect();
-            let mut backlog = shelf.backlog();
-            for (seq, number) in taken.iter().filter(|(_, number)| other.contains(number)) {
-                backlog.push(*seq, *number);
-            }
-            Ok::<(), CatalogError>(())
-        })
-        .await??;
+        self.embedding
+            .run(move || keep(&text, &shelf, &new, &taken))
+            .await??;
         Ok(())
     }
 
@@ -149,7 +133,7 @@ impl Catalog {
             vectors.extend(passages(shelf, &texts).await?);
         }
         let shelf = Arc::clone(shelf);
-        blocking(move || shelf.space.centre(&vectors)).await??;
+        self.embedding.run(move || shelf.space.centre(&vectors)).await??;
         Ok(())
     }
 
@@ -165,7 +149,7 @@ impl Catalog {
             .last()
             .map_or(to, |change| if is_last { to } else { change.seq });
         let shelf = Arc::clone(shelf);
-        blocking(move || {
+        let look = move || {
             // Changes after the gap are the follower's.
             let within = changes
                 .iter()
@@ -175,8 +159,8 @@ impl Catalog {
             // First: what there is no room for widens the gap again.
             shelf.backlog().narrow(upto);
             shelf.consider(&read(&within), None)
-        })
-        .await??;
+        };
+        self.embedding.run(look).await??;
         Ok(())
     }
 
@@ -191,7 +175,7 @@ impl Catalog {
             return Ok(());
         };
         let kept = Arc::clone(shelf);
-        blocking(move || kept.space.settle(seq)).await??;
+        self.embedding.run(move || kept.space.settle(seq)).await??;
         if shelf.became_whole() {
             tracing::info!(embedder = shelf.space.id(), "All listings are embedded");
         }
@@ -205,13 +189,12 @@ impl Catalog {
             return Ok(());
         }
         let (view, kept) = (self.text.view(), Arc::clone(shelf));
-        let removed = blocking(move || {
+        let forget = move || {
             let held: Vec<u64> = kept.space.numbers().iter().collect();
             let gone: Vec<u64> = held.into_iter().filter(|number| !view.holds(*number)).collect();
             kept.space.remove(&gone)
-        })
-        .await
-        .flatten();
+        };
+        let removed = self.embedding.run(forget).await.flatten();
         if removed.is_err() {
             shelf.may_hold_gone.store(true, Ordering::Release);
         }
@@ -227,7 +210,7 @@ struct GiveBack<'a> {
 
 impl GiveBack<'_> {
     fn is_done(&mut self) {
-        self.shelf.backlog().done(self.taken.len());
+        self.shelf.backlog().done(&self.taken);
         self.taken.clear();
     }
 }
@@ -238,6 +221,35 @@ impl Drop for GiveBack<'_> {
             self.shelf.backlog().give_back(std::mem::take(&mut self.taken));
         }
     }
+}
+
+/// Keeps vectors of listings that were taken, and looks again at those that changed while they were embedded.
+fn keep(
+    text: &TextIndex,
+    shelf: &Shelf,
+    new: &[NewVector],
+    taken: &[(u64, u64)],
+) -> Result<(), CatalogError> {
+    shelf.space.put(new)?;
+    // Of later changes the follower makes sure itself: it finds these vectors there.
+    let changed = shelf.backlog().changed_since_taken();
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let view = text.view();
+    let gone: Vec<u64> = changed
+        .iter()
+        .copied()
+        .filter(|number| !view.holds(*number))
+        .collect();
+    shelf.space.remove(&gone)?;
+    // Where one reads again as it did before, the follower noticed nothing: its vector was still there.
+    let other: Vec<u64> = due(&view, shelf, &changed).iter().map(|due| due.number).collect();
+    let mut backlog = shelf.backlog();
+    for (seq, number) in taken.iter().filter(|(_, number)| other.contains(number)) {
+        backlog.push(*seq, *number);
+    }
+    Ok(())
 }
 
 /// Those of the numbers whose text differs from the one that was embedded; each once.

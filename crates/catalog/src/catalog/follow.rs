@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::shelf::{Read, Shelf};
-use super::{Catalog, blocking, passage, passage_hash};
+use super::{Catalog, passage, passage_hash};
 use crate::entry::Entry;
 use crate::error::CatalogError;
 use crate::limits::{
@@ -56,7 +56,7 @@ impl Catalog {
             () = tokio::time::sleep(Duration::from_millis(POLL_INTERVAL_MILLIS)) => {
                 // What was merged since the last commit is let go of.
                 let text = Arc::clone(&self.text);
-                if let Ok(Err(error)) = blocking(move || text.refresh()).await {
+                if let Ok(Err(error)) = self.taking_up.run(move || text.refresh()).await {
                     tracing::warn!(%error, "The index cannot be read again");
                 }
             }
@@ -88,11 +88,12 @@ impl Catalog {
                 return Ok(());
             };
             self.latest.fetch_max(last, Ordering::AcqRel);
-            let is_much = changes.len() >= CHANGES_AT_ONCE_MAX;
-            self.commit(changes).await?;
-            if !is_much {
+            if changes.len() >= CHANGES_AT_ONCE_MAX {
+                self.commit(changes).await?;
+            } else {
                 // Those that come right after are committed together.
-                tokio::time::sleep(Duration::from_millis(COMMIT_INTERVAL_MILLIS)).await;
+                let pause = tokio::time::sleep(Duration::from_millis(COMMIT_INTERVAL_MILLIS));
+                tokio::join!(self.commit(changes), pause).0?;
             }
         }
     }
@@ -113,11 +114,12 @@ impl Catalog {
             );
             self.is_caught_up.store(false, Ordering::Release);
             let (text, shelves) = (Arc::clone(&self.text), self.all_shelves());
-            blocking(move || {
-                shelves.iter().try_for_each(|shelf| shelf.begin_anew())?;
-                text.clear()
-            })
-            .await??;
+            self.taking_up
+                .run(move || {
+                    shelves.iter().try_for_each(|shelf| shelf.begin_anew())?;
+                    text.clear()
+                })
+                .await??;
             self.standing.begin(latest)?;
         }
         if !self.is_caught_up() {
@@ -151,15 +153,15 @@ impl Catalog {
     /// Puts changes into the index, then tells the embedders of them.
     async fn commit(&self, changes: Vec<Change>) -> Result<(), CatalogError> {
         let (text, shelves) = (Arc::clone(&self.text), self.all_shelves());
-        blocking(move || {
+        let take_up = move || {
             text.apply(&changes)?;
             let read = read(&changes);
             for shelf in &shelves {
                 tell(shelf, &read);
             }
             Ok(())
-        })
-        .await?
+        };
+        self.taking_up.run(take_up).await?
     }
 
     fn all_shelves(&self) -> Vec<Arc<Shelf>> {

@@ -61,6 +61,8 @@ impl Shelf {
     /// Looks at changes that the full-text index holds: what is gone goes here, what reads differently waits. They are all
     /// changes up to `passed`, where that is said.
     pub(super) fn consider(&self, changes: &[Read], passed: Option<u64>) -> Result<(), CatalogError> {
+        // First: whoever keeps vectors after this looks at what changed.
+        self.backlog().changed(changes.iter().map(|change| change.number));
         let gone = changes.iter().filter(|change| change.hash.is_none());
         let removed = self
             .space
