@@ -48,7 +48,7 @@ pub struct Entry {
 }
 
 /// What an attribute may be.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(untagged)]
 pub enum AttributeValue {
     /// True or false.
@@ -65,6 +65,66 @@ impl std::fmt::Display for AttributeValue {
             Self::Bool(value) => write!(f, "{value}"),
             Self::Int(value) => write!(f, "{value}"),
             Self::Text(value) => f.write_str(value),
+        }
+    }
+}
+
+// By hand: what is untagged is tried kind by kind, and every miss makes a sentence for an error. Listings are read often.
+impl<'de> serde::Deserialize<'de> for AttributeValue {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AttributeVisitor)
+    }
+}
+
+struct AttributeVisitor;
+
+impl serde::de::Visitor<'_> for AttributeVisitor {
+    type Value = AttributeValue;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("true, false, a whole number or text")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<AttributeValue, E> {
+        Ok(AttributeValue::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<AttributeValue, E> {
+        Ok(AttributeValue::Int(value))
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<AttributeValue, E> {
+        let value = i64::try_from(value).map_err(E::custom)?;
+        Ok(AttributeValue::Int(value))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<AttributeValue, E> {
+        Ok(AttributeValue::Text(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<AttributeValue, E> {
+        Ok(AttributeValue::Text(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::AttributeValue::{self, Bool, Int, Text};
+
+    #[test]
+    fn attributes_are_read_as_they_are_written() {
+        for value in [
+            Bool(true),
+            Int(-3),
+            Int(i64::MAX),
+            Text("1".to_owned()),
+            Text("a\nb".to_owned()),
+        ] {
+            let written = serde_json::to_string(&value).unwrap();
+            assert_eq!(serde_json::from_str::<AttributeValue>(&written).unwrap(), value);
+        }
+        for other in ["1.5", "9223372036854775808", "null", "[]", "{}"] {
+            assert!(serde_json::from_str::<AttributeValue>(other).is_err());
         }
     }
 }

@@ -30,7 +30,7 @@ use tantivy::merge_policy::LogMergePolicy;
 use tantivy::{Index, IndexReader, IndexWriter, ReloadPolicy, Term};
 
 use crate::error::CatalogError;
-use crate::limits::TEXT_WRITER_BYTES_MIN;
+use crate::limits::{TEXT_SMALL_PART, TEXT_WRITER_BYTES_MIN};
 use crate::numbers::NUMBER_MAX;
 use crate::source::Change;
 
@@ -38,7 +38,7 @@ pub use self::browse::Browsed;
 pub use self::explain::Matched;
 pub use self::facets::{FacetCount, Facets};
 pub use self::named::Named;
-use self::schema::Fields;
+use self::schema::{Fields, column};
 pub use self::view::{TextHit, TextHits, TextView};
 
 /// How the index is kept.
@@ -63,6 +63,8 @@ pub struct TextIndex {
     fields: Arc<Fields>,
     /// Made with the first change: an idle index takes no memory and no thread for it.
     writer: Mutex<Option<IndexWriter>>,
+    /// No listing in the index has a higher number than this.
+    highest: AtomicU64,
     applied: AtomicU64,
     writer_bytes: usize,
     /// Keeps other processes out of the folder; let go when the file is closed.
@@ -101,6 +103,7 @@ impl TextIndex {
             .reload_policy(ReloadPolicy::Manual)
             .try_into()?;
         Ok(Self {
+            highest: AtomicU64::new(highest(&reader)?),
             index,
             reader,
             fields,
@@ -132,7 +135,10 @@ impl TextIndex {
                         change.number
                     )));
                 }
-                writer.delete_term(Term::from_field_u64(fields.number, change.number));
+                // What is new takes nobody's place. A deletion, even of nothing, opens every part of the index.
+                if self.highest.fetch_max(change.number, Ordering::AcqRel) >= change.number {
+                    writer.delete_term(Term::from_field_u64(fields.number, change.number));
+                }
                 if let Some(entry) = &change.entry {
                     let document = document::document(fields, entry);
                     writer.add_document(document.map_err(|error| CatalogError::Text(error.to_string()))?)?;
@@ -198,6 +204,7 @@ impl TextIndex {
         let writer: IndexWriter = self.index.writer_with_options(options)?;
         let mut policy = LogMergePolicy::default();
         policy.set_min_num_segments(MERGED_AT_ONCE_MIN);
+        policy.set_min_layer_size(TEXT_SMALL_PART);
         policy.set_del_docs_ratio_before_merge(DELETED_SHARE_MAX);
         writer.set_merge_policy(Box::new(policy));
         Ok(writer)
@@ -225,7 +232,7 @@ impl TextIndex {
 }
 
 /// Parts of like size that are merged into one.
-const MERGED_AT_ONCE_MIN: usize = 6;
+const MERGED_AT_ONCE_MIN: usize = 8;
 
 /// The share of deleted listings from which a part is written anew.
 const DELETED_SHARE_MAX: f32 = 0.3;
@@ -234,6 +241,16 @@ impl From<tantivy::TantivyError> for CatalogError {
     fn from(error: tantivy::TantivyError) -> Self {
         Self::Text(error.to_string())
     }
+}
+
+/// The highest number of a listing in the index; 0 where there is none.
+fn highest(reader: &IndexReader) -> tantivy::Result<u64> {
+    let mut highest = 0;
+    for segment in reader.searcher().segment_readers() {
+        let numbers = segment.fast_fields().column_opt::<u64>(column::NUMBER)?;
+        highest = highest.max(numbers.map_or(0, |numbers| numbers.max_value()));
+    }
+    Ok(highest)
 }
 
 /// Keeps the folder for this process until the file is closed.

@@ -38,7 +38,7 @@ pub(super) fn document(fields: &Fields, entry: &Entry) -> Result<TantivyDocument
         fields.expires_at,
         entry.expires_at.map_or(NEVER, Timestamp::unix_millis),
     );
-    document.add_bytes(fields.entry, &serde_json::to_vec(&Stored::of(entry))?);
+    document.add_text(fields.entry, serde_json::to_string(&Stored::of(entry))?);
     Ok(document)
 }
 
@@ -193,9 +193,9 @@ impl Stored {
     }
 }
 
-/// The listing that was stored; none where the bytes are not what this module wrote.
-pub(super) fn read_stored(bytes: &[u8]) -> Option<Entry> {
-    let stored: Stored = serde_json::from_slice(bytes).ok()?;
+/// The listing that was stored; none where the text is not what this module wrote.
+pub(super) fn read_stored(text: &str) -> Option<Entry> {
+    let stored: Stored = serde_json::from_str(text).ok()?;
     Some(Entry {
         id: stored.id,
         number: stored.number,

@@ -6,7 +6,7 @@ use tantivy::schema::{
 };
 
 /// Raised with every change of the fields; an index of another number is built anew.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// Names of the columns that are read by name.
 pub(super) mod column {
@@ -83,7 +83,7 @@ impl Fields {
             price: builder.add_u64_field(column::PRICE, unsigned),
             updated_at: builder.add_i64_field(column::UPDATED_AT, NumericOptions::default().set_fast()),
             expires_at: builder.add_i64_field(column::EXPIRES_AT, NumericOptions::default().set_fast()),
-            entry: builder.add_bytes_field("entry", STORED),
+            entry: builder.add_text_field("entry", STORED),
             schema: builder.build(),
         }
     }

@@ -8,6 +8,9 @@ pub(super) const NAME: &str = "terms";
 /// Between two terms; it is in none of them, since control characters part words.
 pub(super) const SEPARATOR: &str = "\u{1f}";
 
+/// The same as a letter, which is found faster.
+const SEPARATOR_LETTER: char = '\u{1f}';
+
 /// Cuts at every [`SEPARATOR`]; an empty term takes a place and is not indexed.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Terms;
@@ -17,7 +20,7 @@ impl Tokenizer for Terms {
 
     fn token_stream<'a>(&'a mut self, text: &'a str) -> TermStream<'a> {
         TermStream {
-            terms: text.split(SEPARATOR),
+            terms: text.split(SEPARATOR_LETTER),
             token: Token::default(),
             next: 0,
         }
@@ -27,7 +30,7 @@ impl Tokenizer for Terms {
 /// The terms of one field.
 #[derive(Debug)]
 pub(super) struct TermStream<'a> {
-    terms: std::str::Split<'a, &'static str>,
+    terms: std::str::Split<'a, char>,
     token: Token,
     next: usize,
 }

@@ -175,7 +175,7 @@ impl TextView {
     pub fn entry(&self, number: u64) -> Option<Entry> {
         let address = self.address(&Term::from_field_u64(self.fields.number, number))?;
         let document: TantivyDocument = self.searcher.doc(address).ok()?;
-        read_stored(document.get_first(self.fields.entry)?.as_bytes()?)
+        read_stored(document.get_first(self.fields.entry)?.as_str()?)
     }
 
     /// Whether the listing of this number is in the index, expired or not.
