@@ -50,11 +50,7 @@ impl Terms {
             TEXT_LISTING_PARTS_MAX,
             TEXT_LETTERS_MAX,
         );
-        for part in &parts {
-            self.add_part(part, language);
-        }
-        self.words
-            .extend(codes::decimals(&parts).into_iter().map(|number| number.code));
+        let decimals = codes::decimals(&parts);
         let joined = codes::joined(&parts, codes::PARTS_OF_LISTING);
         let mut codes: BTreeSet<String> = joined.into_iter().map(|joined| joined.code).collect();
         codes.extend(codes::whole_chunks(&parts).into_iter().map(|joined| joined.code));
@@ -62,10 +58,14 @@ impl Terms {
         for (_, chunk) in codes::chunks(&parts).filter(|(_, chunk)| chunk.iter().any(|part| part.has_digit)) {
             self.grams.extend(codes::trigrams(&codes::join(chunk)));
         }
+        for part in parts {
+            self.add_part(part, language);
+        }
+        self.words.extend(decimals.into_iter().map(|number| number.code));
         self.forms.extend(std::iter::repeat_n(String::new(), GAP));
     }
 
-    fn add_part(&mut self, part: &Part, language: Language) {
+    fn add_part(&mut self, part: Part, language: Language) {
         if part.is_unspaced {
             self.words.extend(pairs(&part.folded));
             self.forms.extend(part.folded.chars().map(String::from));
@@ -74,7 +74,7 @@ impl Terms {
         self.words.push(stem(&part.text, language));
         self.words
             .extend(part.humps.iter().map(|hump| stem(hump, language)));
-        self.forms.push(part.folded.clone());
+        self.forms.push(part.folded);
     }
 }
 
@@ -88,10 +88,12 @@ pub(super) fn name_key(text: &str) -> String {
 
 /// What a filter compares: NFKC, lower case, blanks at the ends and in rows taken away.
 pub(super) fn label(text: &str) -> String {
-    let text: String = cut(text, TEXT_QUERY_BYTES_MAX)
-        .nfkc()
-        .flat_map(char::to_lowercase)
-        .collect();
+    let text = cut(text, TEXT_QUERY_BYTES_MAX);
+    let text: String = if text.is_ascii() {
+        text.to_ascii_lowercase()
+    } else {
+        text.nfkc().flat_map(char::to_lowercase).collect()
+    };
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -104,7 +106,9 @@ fn cut(text: &str, bytes_max: usize) -> &str {
 }
 
 fn stem(word: &str, language: Language) -> String {
-    fold::fold(&language::stem(word, language))
+    let stem = language::stem(word, language);
+    // A stem is lower case already.
+    if stem.is_ascii() { stem } else { fold::fold(&stem) }
 }
 
 /// Neighbouring letters in pairs; a single letter alone.

@@ -35,6 +35,10 @@ pub(super) struct Joined {
 pub(super) fn joined(parts: &[Part], parts_max: usize) -> Vec<Joined> {
     let mut found = Vec::new();
     for (start, rest) in (0..parts.len()).map(|start| (start, parts.get(start..).unwrap_or_default())) {
+        // Most words have no digit near, and are no beginning of a code.
+        if !rest.iter().take(parts_max).any(|part| part.has_digit) {
+            continue;
+        }
         let mut code = String::new();
         let mut letters = 0;
         for (len, part) in (1..=parts_max).zip(rest) {

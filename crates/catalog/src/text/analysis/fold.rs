@@ -5,6 +5,9 @@ use unicode_normalization::char::{decompose_canonical, is_combining_mark};
 /// Lower case without the accents of Latin and Greek letters; `ё` is `е`, `ß` is `ss`. Marks of other scripts stay: in many
 /// of them they are letters.
 pub(super) fn fold(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
     let mut folded = String::with_capacity(text.len());
     for letter in text.chars().flat_map(char::to_lowercase) {
         push_folded(letter, &mut folded);
@@ -14,6 +17,9 @@ pub(super) fn fold(text: &str) -> String {
 
 /// The lower case of what was normalised (NFKC) already, with accents, as stemmers know it.
 pub(super) fn lower(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
     let letters = text.chars().flat_map(char::to_lowercase);
     letters
         .filter(|letter| !is_stray_accent(*letter))

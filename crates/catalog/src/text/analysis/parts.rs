@@ -33,22 +33,18 @@ impl Part {
 
 /// The parts of the first `bytes_max` bytes of the text, at most `parts_max` of them, each cut at `letters_max` letters.
 pub(super) fn parts(text: &str, bytes_max: usize, parts_max: usize, letters_max: usize) -> Vec<Part> {
-    let mut cutter = Cutter {
+    let cutter = Cutter {
         parts_max,
         letters_max,
         ..Cutter::default()
     };
-    for letter in cut(text, bytes_max)
-        .nfkc()
-        .filter(|letter| !is_invisible(*letter))
-    {
-        if cutter.parts.len() >= parts_max {
-            break;
-        }
-        cutter.take(letter);
+    let text = cut(text, bytes_max);
+    if text.is_ascii() {
+        // It is its own NFKC.
+        cutter.all(text.chars())
+    } else {
+        cutter.all(text.nfkc())
     }
-    cutter.end_part();
-    cutter.parts
 }
 
 #[derive(Debug, Default)]
@@ -64,6 +60,18 @@ struct Cutter {
 }
 
 impl Cutter {
+    /// The parts of these letters.
+    fn all(mut self, letters: impl Iterator<Item = char>) -> Vec<Part> {
+        for letter in letters.filter(|letter| !is_invisible(*letter)) {
+            if self.parts.len() >= self.parts_max {
+                break;
+            }
+            self.take(letter);
+        }
+        self.end_part();
+        self.parts
+    }
+
     fn take(&mut self, letter: char) {
         // Sizes are written with either: 8×20, 8x20.
         let letter = if letter == '×' { 'x' } else { letter };
@@ -94,7 +102,8 @@ impl Cutter {
         }
         let run = std::mem::take(&mut self.run);
         self.letters = 0;
-        let (text, folded) = (lower(&run), fold(&run));
+        let text = lower(&run);
+        let folded = if run.is_ascii() { text.clone() } else { fold(&run) };
         if folded.is_empty() {
             return;
         }
@@ -114,6 +123,13 @@ impl Cutter {
 /// `getWeatherNow` is three words. One letter is none: `iPhone` is one word.
 fn humps(run: &str) -> Vec<String> {
     const LETTERS_MIN: usize = 2;
+    let pairs = run.chars().zip(run.chars().skip(1));
+    if !pairs
+        .into_iter()
+        .any(|(letter, next)| letter.is_lowercase() && next.is_uppercase())
+    {
+        return Vec::new();
+    }
     let mut words: Vec<String> = Vec::new();
     let mut was_lower = false;
     for letter in run.chars() {
