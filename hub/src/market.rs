@@ -6,11 +6,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use aip_federation::egress::Exchange;
 use aip_market::market::{Market, MarketConfig, Seams};
 use aip_market::provider::Providers;
 use aip_market::routing::PeerHubs;
 use aip_market::store::MarketStore;
-use aip_federation::egress::Exchange;
 use aip_protocol::clock::Clock;
 use aip_protocol::multikey::SigningKey;
 use aip_protocol::name::Domain;

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use base64::Engine as _;
 use aip_protocol::multikey::SigningKey;
+use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use rand_core::CryptoRng;
@@ -72,7 +72,8 @@ impl Secret {
         // A key of any length is one.
         let id = mac(&["id", payer, key]).unwrap_or_default();
         let secret = mac(&["secret", payer, key, &micros]).unwrap_or_default();
-        let id: String = id.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let id = id.first_chunk().copied().map_or(0, u128::from_be_bytes);
+        let id = format!("{id:032x}");
         let mut text = Zeroizing::new(String::with_capacity(64));
         text.push_str(CHANNEL_SECRET_PREFIX);
         URL_SAFE_NO_PAD.encode_string(*secret, &mut text);

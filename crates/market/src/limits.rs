@@ -122,11 +122,7 @@ pub const BUYER_TIME: Duration = Duration::from_mins(1);
 pub const PAYMENT_AHEAD_MAX: Duration = Duration::from_hours(24);
 
 /// How long an attempt to have a payment made waits before it, the first one too.
-pub const SETTLE_PAUSES: [Duration; 3] = [
-    Duration::ZERO,
-    Duration::from_millis(500),
-    Duration::from_secs(2),
-];
+pub const SETTLE_PAUSES: [Duration; 3] = [Duration::ZERO, Duration::from_millis(500), Duration::from_secs(2)];
 
 /// How often a facilitator is asked about one payment in a row: whether it is good, and to make it.
 pub const FACILITATOR_ASKED_MAX: u32 = 4;

@@ -10,8 +10,8 @@ use aip_relay::mailbox::MailboxId;
 use aip_relay::relay::SendError;
 use serde_json::{Map, Value};
 
-use super::limits::{ANSWER_ATTEMPTS_MAX, FAILURE_ATTEMPTS_MAX, FAILURE_PAUSE, REFUSAL_PAUSE};
 use super::ask::PROGRESS;
+use super::limits::{ANSWER_ATTEMPTS_MAX, FAILURE_ATTEMPTS_MAX, FAILURE_PAUSE, REFUSAL_PAUSE};
 use super::receive::Verdict;
 use super::stats::Fate;
 use super::{Outcome, Outgoing, offer, search};

@@ -44,8 +44,7 @@ pub(super) fn raw(answer: &impl Serialize) -> Result<Found, ApiError> {
 /// The body of a request, read by the strict rules of §2.
 pub(super) fn body(plaintext: &[u8]) -> Result<Json, ApiError> {
     if plaintext.len() > SEARCH_BODY_BYTES_MAX {
-        let detail =
-            format!("The request says more than {SEARCH_BODY_BYTES_MAX} bytes, the most one may.");
+        let detail = format!("The request says more than {SEARCH_BODY_BYTES_MAX} bytes, the most one may.");
         let refusal = Refusal::new(ErrorCode::BodyTooLarge, detail);
         return Err(refusal.with("limit_bytes", SEARCH_BODY_BYTES_MAX).into());
     }

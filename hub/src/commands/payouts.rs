@@ -115,7 +115,10 @@ mod tests {
         let first = "did:aip:hub.example:shop  earned 1 USD in 2 calls  paid 0.6  owed 0.4";
         assert_eq!(noted(false), first);
         assert_eq!(noted(true), format!("{first}; the same was noted before"));
-        assert_eq!(directly(&json!({ "paid_directly": "0.3" })), "  paid directly 0.3");
+        assert_eq!(
+            directly(&json!({ "paid_directly": "0.3" })),
+            "  paid directly 0.3"
+        );
         assert_eq!(directly(&json!({ "paid_directly": "0" })), "");
     }
 }

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use super::section::{Key, Section};
 use super::{
     EgressSettings, EngineSettings, FederationSettings, HttpSettings, HubSettings, LogSettings,
-    MarketPeerSettings, MarketSettings, NatsSettings, PostgresSettings, ReceiveSettings, RedisSettings, RegistrySettings,
-    RelaySettings, SearchSettings, Settings, X402Settings,
+    MarketPeerSettings, MarketSettings, NatsSettings, PostgresSettings, ReceiveSettings, RedisSettings,
+    RegistrySettings, RelaySettings, SearchSettings, Settings, X402Settings,
 };
 
 /// A section with its name in the file.

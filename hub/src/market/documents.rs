@@ -141,10 +141,7 @@ impl Documents {
         };
         let mut made = slot.lock().await;
         let now = self.clock.now();
-        if let Some(made) = made
-            .as_ref()
-            .filter(|made| made.is_good(self.generation(), now))
-        {
+        if let Some(made) = made.as_ref().filter(|made| made.is_good(self.generation(), now)) {
             return Ok(made.document.clone());
         }
         let (facts, shelf, of_peers) = (self.facts.clone(), self.shelf.clone(), self.generation().1);

@@ -1,8 +1,8 @@
 //! Listings from providers: programs that hand in what an agent offers, with a key instead of a signature (§9).
 
+use actix_web::HttpRequest;
 use actix_web::http::StatusCode;
 use actix_web::http::header::HeaderName;
-use actix_web::HttpRequest;
 use aip_protocol::error::ErrorCode;
 use aip_registry::listings::Provider;
 use aip_registry::secret::SecretHash;

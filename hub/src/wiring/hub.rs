@@ -157,7 +157,9 @@ async fn look_anew(app: &App) {
             app.listings_changed();
             tracing::info!(count, "{count} suspect listings are looked at anew");
         }
-        Err(error) => tracing::warn!(%error, "Suspect listings were not looked at anew; the next start does it"),
+        Err(error) => {
+            tracing::warn!(%error, "Suspect listings were not looked at anew; the next start does it")
+        }
     }
 }
 

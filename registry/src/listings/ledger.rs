@@ -85,7 +85,7 @@ impl Ledger {
             return Reviewed::Unknown;
         }
         stored.change_seq = self.log.next_change();
-        Reviewed::Done(stored.clone())
+        Reviewed::Done(Box::new(stored.clone()))
     }
 }
 

@@ -77,7 +77,7 @@ impl Verdict {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reviewed {
     /// The listing as it stands now.
-    Done(StoredListing),
+    Done(Box<StoredListing>),
     /// There is no such listing, or it was deleted.
     Unknown,
     /// It has another version than the one that was looked at.

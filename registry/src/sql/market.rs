@@ -18,7 +18,8 @@ use aip_market::store::steps::{
 use aip_market::store::{
     Account, AccountId, Accounts, ApiKey, Begin, Begun, Channel, ChannelId, Channels, Closed, Created,
     Credited, Earned, Earnings, Entry, Finish, Finished, Idempotency, Invocation, Invocations, KeyId,
-    NewAccount, NewChannel, NewKey, Opened, PaidOut, Planned, StoreError, TakeOver, ToppedUp, Totals, Unsettled,
+    NewAccount, NewChannel, NewKey, Opened, PaidOut, Planned, StoreError, TakeOver, ToppedUp, Totals,
+    Unsettled,
 };
 use aip_protocol::name::Did;
 use aip_protocol::time::Timestamp;

@@ -32,7 +32,7 @@ fn verdict(listing: &StoredListing) -> Option<Verdict> {
 
 async fn done<S: Listings>(store: &S, id: &str, verdict: Option<Verdict>) -> StoredListing {
     match store.review(id, None, verdict).await.unwrap() {
-        Reviewed::Done(listing) => listing,
+        Reviewed::Done(listing) => *listing,
         other => unreachable!("{other:?}"),
     }
 }
@@ -82,7 +82,10 @@ pub async fn a_verdict_is_seen_by_who_follows_the_log<S: Listings>(store: Arc<S>
     let known = store.latest_change().await.unwrap();
     let released = done(&*store, &listing.id, Some(Verdict::Released)).await;
     assert_eq!(verdict(&released), Some(Verdict::Released));
-    assert_eq!(store.changes(known, 10).await.unwrap(), [released.clone()]);
+    assert_eq!(
+        store.changes(known, 10).await.unwrap(),
+        std::slice::from_ref(&released)
+    );
     let touched = done(&*store, &listing.id, None).await;
     assert_eq!(verdict(&touched), Some(Verdict::Released), "it is only looked at");
     assert!(touched.change_seq > released.change_seq);

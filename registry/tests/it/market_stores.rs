@@ -77,7 +77,13 @@ async fn two_processes_begin_one_of_many_repetitions(place: Place) {
     });
     let begun = begin_at_once(&stores, calls).await;
     assert_eq!(begun.iter().filter(|begun| **begun == Begun::Started).count(), 1);
-    assert_eq!(begun.iter().filter(|begun| matches!(begun, Begun::Running(_))).count(), 39);
+    assert_eq!(
+        begun
+            .iter()
+            .filter(|begun| matches!(begun, Begun::Running(_)))
+            .count(),
+        39
+    );
     is_whole(&stores[0]).await;
 }
 

@@ -358,7 +358,9 @@ fn in_flags(problem: &Problem) -> Option<String> {
         "payment_required" if free_tier(problem).is_none() => Some(match dollars("needed") {
             Some(price) => {
                 let chain = on_a_chain(problem).unwrap_or_default();
-                format!("it costs {price} USD: pay with --account or --channel and --max-price {price}{chain}")
+                format!(
+                    "it costs {price} USD: pay with --account or --channel and --max-price {price}{chain}"
+                )
             }
             None => "it costs something: pay with --account or --channel and --max-price".to_owned(),
         }),

@@ -15,7 +15,8 @@ use tokio::time::Instant;
 use self::kept::KeptHosts;
 use super::resolver::GuardedResolver;
 use super::{
-    Answer, Body, EgressError, Exchange, Limits, Method, Outbound, Policy, Request, Resolve, Response, Streamed,
+    Answer, Body, EgressError, Exchange, Limits, Method, Outbound, Policy, Request, Resolve, Response,
+    Streamed,
 };
 use crate::limits::{FIELD_BYTES_MAX, FIELDS_KEPT, IDLE_CONNECTIONS_PER_HOST_MAX, IDLE_TIMEOUT};
 

@@ -9,7 +9,8 @@ use super::fixtures::{
 use crate::limits::OPEN_CHANNELS_OF_ACCOUNT_MAX;
 use crate::money::Usd;
 use crate::store::{
-    Begun, Channel, ChannelStatus, Closed, EntryKind, Finished, Funding, NewChannel, Opened, ToppedUp, Unpayable,
+    Begun, Channel, ChannelStatus, Closed, EntryKind, Finished, Funding, NewChannel, Opened, ToppedUp,
+    Unpayable,
 };
 
 async fn now<S: Store>(store: &S, name: &str) -> Channel {

@@ -83,7 +83,13 @@ pub async fn one_of_many_repetitions_is_begun<S: Store>(store: Arc<S>) {
     });
     let begun = begin_at_once(&[Arc::clone(&store)], calls).await;
     assert_eq!(begun.iter().filter(|begun| **begun == Begun::Started).count(), 1);
-    assert_eq!(begun.iter().filter(|begun| matches!(begun, Begun::Running(_))).count(), 39);
+    assert_eq!(
+        begun
+            .iter()
+            .filter(|begun| matches!(begun, Begun::Running(_)))
+            .count(),
+        39
+    );
     assert_eq!(account_now(&*store, "a").await.held, usd("0.01"));
     balanced(&*store).await;
 }

@@ -45,7 +45,12 @@ impl HttpProviders {
         let progress = call.progress.as_ref().filter(|_| offer.provider_key.is_none());
         let mut headers = vec![
             ("content-type", "application/json".to_owned()),
-            ("accept", progress.map_or("application/json", |_| streamed::ACCEPT).to_owned()),
+            (
+                "accept",
+                progress
+                    .map_or("application/json", |_| streamed::ACCEPT)
+                    .to_owned(),
+            ),
             ("idempotency-key", id.clone()),
             ("x-aimarket-operation-id", id),
         ];

@@ -166,7 +166,7 @@ pub async fn judge(
                 "The operator decided about listing {}: {}", stored.id, verdict.as_str()
             );
             let quarantine = Quarantine::new(&app.settings.search.quarantine);
-            Ok(web::Json(SuspectLine::of(stored, &quarantine)))
+            Ok(web::Json(SuspectLine::of(*stored, &quarantine)))
         }
         Reviewed::Unknown => Err(ApiError::refused(
             ErrorCode::NotFound,

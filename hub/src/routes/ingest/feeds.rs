@@ -209,7 +209,7 @@ struct Work {
 
 /// Where an answer that is told row by row stands.
 enum Told {
-    Rows(Work),
+    Rows(Box<Work>),
     End,
 }
 
@@ -259,7 +259,7 @@ impl Work {
 
     /// The reports as they come, made only as fast as they are taken: whoever goes away has the rest not stored.
     fn told(self) -> impl Stream<Item = Result<Bytes, actix_web::Error>> {
-        stream::unfold(Told::Rows(self), |told| async move {
+        stream::unfold(Told::Rows(Box::new(self)), |told| async move {
             let Told::Rows(mut work) = told else { return None };
             match work.step().await {
                 Ok(Some(reports)) => {

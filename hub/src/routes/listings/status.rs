@@ -4,8 +4,8 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{find, held};
 use super::show::origin;
+use super::{find, held};
 use crate::app::App;
 use crate::catalog::Held;
 use crate::error::ApiError;

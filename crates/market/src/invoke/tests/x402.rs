@@ -201,7 +201,10 @@ async fn a_cancelled_job_gives_its_payment_back() {
     };
     let id = handle.job.id.to_string();
     let job = bank.desk.market.cancel_job(&id, &shown).await.unwrap();
-    assert_eq!((job.status(), handle.end().await.unwrap().status), ("cancelled", 409));
+    assert_eq!(
+        (job.status(), handle.end().await.unwrap().status),
+        ("cancelled", 409)
+    );
     bank.desk.does(Does::Echo);
     let (paid, _) = bank.invoke(bank.pays(1, 1), ask(json!({}))).await;
     assert_eq!((paid.status, bank.moved(1)), (200, 10_000));

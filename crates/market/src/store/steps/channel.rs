@@ -75,7 +75,11 @@ impl Step for OpenChannel {
         let new = &self.new;
         if let Some(there) = rows.channel(&new.id).await? {
             let is_same = there.secret_hash == new.secret_hash;
-            return Ok(if is_same { Opened::Done(there) } else { Opened::OtherUse });
+            return Ok(if is_same {
+                Opened::Done(there)
+            } else {
+                Opened::OtherUse
+            });
         }
         if rows.open_channels().await? >= OPEN_CHANNELS_MAX {
             return Ok(Opened::TooMany);

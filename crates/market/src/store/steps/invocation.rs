@@ -217,9 +217,7 @@ async fn settle<R: Rows>(
         | Outcome::Cancelled
         | Outcome::Withdrawn
         | Outcome::Paid { .. }
-        | Outcome::Unclear => {
-            (Usd::ZERO, Usd::ZERO)
-        }
+        | Outcome::Unclear => (Usd::ZERO, Usd::ZERO),
     };
     match row.charge.as_ref().map(|charge| &charge.purse) {
         Some(Purse::Account { account, key }) => {
@@ -244,7 +242,10 @@ async fn settle<R: Rows>(
         rows.put_earned(&earned).await?;
     }
     payment::end(rows, row, outcome).await?;
-    let is_undone = matches!(outcome, Outcome::Released | Outcome::Cancelled | Outcome::Withdrawn);
+    let is_undone = matches!(
+        outcome,
+        Outcome::Released | Outcome::Cancelled | Outcome::Withdrawn
+    );
     if let Some(visitor) = row.visitor.as_ref().filter(|_| is_undone) {
         let used = rows.trials(visitor).await?;
         rows.set_trials(visitor, used.saturating_sub(1)).await?;

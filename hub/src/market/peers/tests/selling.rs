@@ -220,11 +220,16 @@ async fn those_that_sell_here_are_told_when_something_has_changed() {
     let bare = |said: &mut Value| drop(said.as_object_mut().unwrap().remove("hub_version"));
     world.serves_with(TWO, &key(2), &[tool("draw@v1")], bare);
     world.approves(TWO).await;
-    world.announces(json!({ "hub_url": "https://three.example" })).await;
+    world
+        .announces(json!({ "hub_url": "https://three.example" }))
+        .await;
     let announcer = world.room().announcer.as_ref().unwrap();
     assert_eq!(announcer.tell(3).await, 1);
     let asked = world.web.asked.lock().unwrap().clone();
-    let told: Vec<_> = asked.iter().filter(|request| request.method == Method::Post).collect();
+    let told: Vec<_> = asked
+        .iter()
+        .filter(|request| request.method == Method::Post)
+        .collect();
     assert_eq!(told.len(), 1);
     assert_eq!(told[0].url, format!("{ONE}/ai-market/v2/federation/announce"));
     let announcement = Exact::parse(&told[0].body).unwrap();
@@ -232,5 +237,8 @@ async fn those_that_sell_here_are_told_when_something_has_changed() {
     let check = aip_protocol::market::announce::verify(&announcement, &[own_key]);
     assert!(check.verdict.is_true(), "{check:?}");
     let said: Value = announcement.into();
-    assert_eq!((&said["hub_url"], &said["capabilities_count"]), (&json!("https://hub.example"), &json!(3)));
+    assert_eq!(
+        (&said["hub_url"], &said["capabilities_count"]),
+        (&json!("https://hub.example"), &json!(3))
+    );
 }

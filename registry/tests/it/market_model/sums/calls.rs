@@ -208,9 +208,7 @@ fn is_what_came_of(first: u8, known: &Call, asked: (u8, u8), begun: Begun) -> bo
     let is_same = known.asked == Some(asked);
     match begun {
         Begun::OtherBody => !is_same,
-        Begun::Running(id) => {
-            is_same && known.status == InvocationStatus::Started && id == call_id(first)
-        }
+        Begun::Running(id) => is_same && known.status == InvocationStatus::Started && id == call_id(first),
         Begun::Again(there) => {
             is_same
                 && known.status == InvocationStatus::Finished

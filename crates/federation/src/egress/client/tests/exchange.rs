@@ -212,7 +212,8 @@ async fn an_answer_counts_only_when_it_is_whole_and_within_its_bounds() {
 /// Its head is there before its end, and what is too much is cut off in the middle.
 #[tokio::test]
 async fn an_answer_that_comes_bit_by_bit_is_read_bit_by_bit() {
-    let endless = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n\r\ndata: 1\n\n".to_vec();
+    let endless =
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n\r\ndata: 1\n\n".to_vec();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     tokio::spawn(async move {
@@ -241,7 +242,10 @@ async fn an_answer_that_comes_bit_by_bit_is_read_bit_by_bit() {
             Err(error) => break error,
         }
     };
-    assert!(matches!(end, EgressError::AnswerTooLarge { bytes_max: 100_000 }), "{end:?}");
+    assert!(
+        matches!(end, EgressError::AnswerTooLarge { bytes_max: 100_000 }),
+        "{end:?}"
+    );
     assert!(bytes > 0 && bytes <= 100_000, "{bytes}");
     assert!(streamed.body.next().await.is_none());
 }
