@@ -31,7 +31,7 @@ struct Answer<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     ask: Option<Party>,
     #[serde(flatten)]
-    details: Option<Details<'a>>,
+    details: Option<Facts<'a>>,
 }
 
 /// An agent.
@@ -53,7 +53,7 @@ impl Party {
 
 /// What is offered.
 #[derive(Debug, Serialize)]
-struct Details<'a> {
+struct Facts<'a> {
     /// Who answers: the hub, in the words of the listing.
     answered_by: &'static str,
     agent: Party,
@@ -104,7 +104,7 @@ pub(super) async fn respond(app: &App, plaintext: &[u8]) -> Result<Found, ApiErr
         item_id,
         status: if by_hub.is_some() { "offered" } else { "elsewhere" },
         ask: by_hub.is_none().then(|| Party::of(&stored.agent)),
-        details: by_hub.map(|commerce| Details::of(&stored, &offer, commerce)),
+        details: by_hub.map(|commerce| Facts::of(&stored, &offer, commerce)),
     };
     let text = raw(&answer)?;
     if text.get().len() > room_bytes(app.settings.relay.envelope_bytes_max) {
@@ -141,7 +141,7 @@ async fn is_open(app: &App, stored: &StoredListing) -> Result<bool, ApiError> {
     Ok(agent.is_none_or(|agent| agent.takes_part()))
 }
 
-impl<'a> Details<'a> {
+impl<'a> Facts<'a> {
     fn of(stored: &'a StoredListing, offer: &'a Offer, commerce: &Object) -> Self {
         let price = offer.price.as_deref().map(|amount| Price {
             amount,

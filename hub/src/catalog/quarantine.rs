@@ -52,9 +52,8 @@ impl Quarantine {
     pub fn of(&self, stored: &StoredListing) -> Held {
         match stored.trail.review.map(|review| review.verdict) {
             Some(Verdict::Rejected) => Held::Rejected,
-            Some(Verdict::Released) => Held::No,
             None if stored.flags.iter().any(|flag| self.flags.contains(flag)) => Held::Quarantined,
-            None => Held::No,
+            Some(Verdict::Released) | None => Held::No,
         }
     }
 }

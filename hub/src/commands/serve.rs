@@ -111,7 +111,8 @@ async fn serve(settings: Settings, models: Models) -> anyhow::Result<()> {
         tracing::warn!("{error}");
     }
     let shutdown_timeout = Duration::from_secs(settings.http.shutdown_timeout_secs);
-    let hub = wiring::open(settings, &folder, models).await?;
+    // Its stores and rooms are many: the future that makes them lies elsewhere.
+    let hub = Box::pin(wiring::open(settings, &folder, models)).await?;
     let bound = Servers::bind(&hub.app);
     let is_bound = bound.is_ok();
     let served = match bound {

@@ -98,7 +98,7 @@ async fn of_any_other_listing_it_says_whom_to_ask() {
     let hub = with_agent(TestHub::new()).await;
     let shop = hub.registered("etagi").await;
     let id = flat(&hub, &shop, |listing| {
-        listing["commerce"] = json!({ "answered_by": "agent" })
+        listing["commerce"] = json!({ "answered_by": "agent" });
     })
     .await;
     let said = answer(&hub, "a", json!({ "item_id": id }), Fate::Answered).await;

@@ -94,19 +94,16 @@ fn a_row_can_take_its_listing_away() {
     assert_eq!((gone.row.listing_id.as_str(), gone.row.offer), ("a", None));
 }
 
+/// The code and the member that a row is refused for.
+fn refused(feed: Feed, row: &str) -> (&'static str, String) {
+    let refusal = read(feed, row).unwrap_err();
+    let named = refusal.members.iter().find(|(name, _)| *name == "member");
+    let named = named.and_then(|(_, value)| value.as_str()).unwrap_or_default();
+    (refusal.code.as_str(), named.to_owned())
+}
+
 #[test]
 fn hostile_rows_are_refused_by_name() {
-    let member = |feed: Feed, row: &str| {
-        let refusal = read(feed, row).unwrap_err();
-        let named = refusal.members.iter().find(|(name, _)| *name == "member");
-        (
-            refusal.code.as_str(),
-            named
-                .and_then(|(_, value)| value.as_str())
-                .unwrap_or_default()
-                .to_owned(),
-        )
-    };
     for (row, code, name) in [
         (r#"{"name": "A"}"#, "member_missing", "listing_id"),
         (r#"{"id": "a"}"#, "member_missing", "name"),
@@ -150,11 +147,11 @@ fn hostile_rows_are_refused_by_name() {
         ("[1]", "member_invalid", ""),
         ("nonsense", "json_invalid", ""),
     ] {
-        assert_eq!(member(Feed::Products, row), (code, name.to_owned()), "{row}");
+        assert_eq!(refused(Feed::Products, row), (code, name.to_owned()), "{row}");
     }
     let fraction = r#"{"name": "a", "input_schema": {"minimum": 0.5}}"#;
     assert_eq!(
-        member(Feed::Capabilities, fraction),
+        refused(Feed::Capabilities, fraction),
         ("member_invalid", "input_schema".to_owned())
     );
 }

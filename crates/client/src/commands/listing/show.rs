@@ -144,7 +144,12 @@ fn held_json(held: &HeldListing) -> Value {
 
 /// 64 hexadecimal digits.
 fn hash_of(hash: [u8; 32]) -> String {
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    hash.as_chunks()
+        .0
+        .iter()
+        .copied()
+        .map(u64::from_be_bytes)
+        .fold(String::new(), |text, part| format!("{text}{part:016x}"))
 }
 
 fn changed(words: Option<&ChangedWords>) -> String {

@@ -77,7 +77,7 @@ async fn what_is_flagged_is_found_and_sold_when_it_is_released() {
     assert_eq!(status(&hub, id).await["reasons"][0], "quarantined");
     // Something that is found proves that the catalog has passed it.
     hub.publish(&hub.listing(&shop, "plain", 1, |listing| {
-        listing["name"] = json!("Lots of tea")
+        listing["name"] = json!("Lots of tea");
     }))
     .await;
     hub.found("lots", 1).await;
