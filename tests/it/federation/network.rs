@@ -135,7 +135,9 @@ async fn whatever_breaks_between_three_hubs_nothing_is_lost_or_done_twice() -> R
         breaks(&network, &mut chance, PLACES[here], PLACES[there]);
         if chance.random_ratio(1, 3) {
             tokio::task::block_in_place(|| hubs[here].kill());
-            loads.iter().for_each(|load| load.history.push(Event::Crash));
+            for load in &loads {
+                load.history.push(Event::Crash);
+            }
             tokio::task::block_in_place(|| hubs[here].restart());
         }
         // The way that neither of the two has to do with, and that which the killed one has no part in, is whole.

@@ -188,7 +188,15 @@ async fn a_stranger_who_floods_uses_up_nothing_of_a_peer() {
     };
     let (answers, ()) = tokio::join!(flooding, living);
 
-    let after = Vitals::of(&alpha).await;
+    judge(&alpha, &before, &answers).await;
+    // Mallory's one good message, and nothing else of his.
+    let carols = carol.token(&alpha).await;
+    assert_eq!(inbox(&alpha, &carols).await.len(), 1);
+}
+
+/// What alpha says of it afterwards: who was held up, who was not, and that it is well.
+async fn judge(alpha: &TestHub, before: &Vitals, answers: &Answers) {
+    let after = Vitals::of(alpha).await;
     let of_beta = after.count_labelled("aip_federation_peer_slowed_total", "peer=\"beta.test\"");
     assert!(of_beta < 1.0, "beta was slowed {of_beta} times");
     let forged = after.count_labelled("aip_federation_peer_unauthentic_total", "peer=\"beta.test\"");
@@ -210,7 +218,4 @@ async fn a_stranger_who_floods_uses_up_nothing_of_a_peer() {
     assert!(shown["frozen"].is_null(), "{shown}");
     let log = alpha.log();
     assert!(!log.contains("panicked") && !log.contains("ERROR"), "{log}");
-    // Mallory's one good message, and nothing else of his.
-    let carols = carol.token(&alpha).await;
-    assert_eq!(inbox(&alpha, &carols).await.len(), 1);
 }
