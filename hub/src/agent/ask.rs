@@ -39,7 +39,7 @@ pub(super) const PROGRESS: &str = ".progress";
 const THREAD: &str = "hub-asks-";
 
 /// Takes the plaintext of a word.
-pub type Hear = Arc<dyn Fn(&[u8]) + Send + Sync>;
+pub(crate) type Hear = Arc<dyn Fn(&[u8]) + Send + Sync>;
 
 /// Hears what is said before the answer.
 #[derive(Clone)]

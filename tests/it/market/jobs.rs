@@ -100,8 +100,9 @@ async fn words_come_as_a_provider_says_them() -> Result<()> {
             .iter()
             .map(|event| match event {
                 CallEvent::Began(_) => json!("began"),
-                CallEvent::Progress { number, data } => json!([number, data]),
-                CallEvent::Chunk { number, data } => json!([number, data]),
+                CallEvent::Progress { number, data } | CallEvent::Chunk { number, data } => {
+                    json!([number, data])
+                }
                 other => json!(format!("{other:?}")),
             })
             .collect();
