@@ -158,7 +158,7 @@ async fn look_anew(app: &App) {
             tracing::info!(count, "{count} suspect listings are looked at anew");
         }
         Err(error) => {
-            tracing::warn!(%error, "Suspect listings were not looked at anew; the next start does it")
+            tracing::warn!(%error, "Suspect listings were not looked at anew; the next start does it");
         }
     }
 }

@@ -17,12 +17,7 @@ async fn a_shop_without_keys_is_found_and_asked_by_message() -> Result<()> {
     let body = json!({ "name": "Etagi", "website": "https://etagi.example", "description": "Flats." });
     let shop = posts(&hub, "/api/v1/ingest/register", None, &body).await?;
     let key = shop["api_key"].as_str().context("no api_key")?;
-    let rows = json!([
-        { "id": "flat-7", "name": "Flat in Tverskaya street", "price": 79000.5, "currency": "RUB", "rooms": 2,
-          "commerce": { "answered_by": "hub", "media": [{ "url": "https://etagi.example/7.jpg" }], "contact": { "phone": "+7 900" } } },
-        { "id": "flat-8", "name": "Another flat in Tverskaya street", "price": "1", "currency": "RUB" },
-    ]);
-    let report = posts(&hub, "/api/v1/ingest/products", Some(key), &rows).await?;
+    let report = posts(&hub, "/api/v1/ingest/products", Some(key), &flats()).await?;
     ensure!(report["stored"] == 2, "{report}");
     let alice = Person::new(&hub, "alice")?;
     alice.types(&["register", "alice"]).await?;
@@ -79,6 +74,15 @@ async fn a_shop_without_keys_is_found_and_asked_by_message() -> Result<()> {
     let ended = tokio::time::timeout(crate::faults::DEADLINE, serving.wait()).await??;
     ensure!(ended.success(), "offer serve: {ended}");
     Ok(())
+}
+
+/// Two flats: the hub answers for the first one.
+fn flats() -> Value {
+    json!([
+        { "id": "flat-7", "name": "Flat in Tverskaya street", "price": 79000.5, "currency": "RUB", "rooms": 2,
+          "commerce": { "answered_by": "hub", "media": [{ "url": "https://etagi.example/7.jpg" }], "contact": { "phone": "+7 900" } } },
+        { "id": "flat-8", "name": "Another flat in Tverskaya street", "price": "1", "currency": "RUB" },
+    ])
 }
 
 /// What is flagged waits for the operator, who is at the hub's machine.
