@@ -154,7 +154,8 @@ pub trait MarketPeers {
     ) -> Result<PeerChanged, StoreError>;
 
     /// Takes up to `limit` peers whose time to be asked has come, the longest waiting first, for this process: they are not
-    /// due again before `until`. Blocked ones are never due.
+    /// due again before `until`. Blocked ones are never due, and pending ones come after all others: strangers name as many
+    /// slow ones as they like, and nobody who sells waits for them.
     async fn due_peers(
         &self,
         now: Timestamp,

@@ -380,7 +380,8 @@ pub trait Rows: Send {
     /// One peer.
     fn peer(&mut self, url: &str) -> impl Future<Output = Result<Option<MarketPeer>, Self::Error>> + Send;
 
-    /// The peers with this key pinned, the first by their addresses.
+    /// The peers with this key pinned that are active or frozen, the first by their addresses: how many pending ones have it
+    /// is for strangers to say.
     fn peers_with_key(
         &mut self,
         key: &VerifyingKey,
@@ -390,7 +391,7 @@ pub trait Rows: Send {
     /// How many peers are pending.
     fn pending_peers(&mut self) -> impl Future<Output = Result<u64, Self::Error>> + Send;
 
-    /// Peers that are due at `now` and not blocked, the longest waiting first.
+    /// Peers that are due at `now` and not blocked: first those that were let in, the longest waiting first.
     fn due_peers(
         &mut self,
         now: Timestamp,

@@ -309,6 +309,22 @@ pub async fn peers_are_asked_in_turn<S: Store>(store: Arc<S>) {
     assert_eq!(take(64, 2).await, ["https://a.example"]);
     let page = store.market_peers(Some("https://a.example"), 1).await.unwrap();
     assert_eq!(urls(page), ["https://b.example"]);
+    // Those that were let in wait for no stranger.
+    done(&*store, "https://d.example", approved(), 200).await;
+    assert_eq!(take(200, 2).await, ["https://d.example", "https://a.example"]);
+}
+
+/// However many strangers show the key of a hub, it is seen that the hub sells with it.
+pub async fn strangers_with_its_key_hide_no_peer<S: Store>(store: Arc<S>) {
+    for number in 0..=100 {
+        let url = format!("https://a{number}.example");
+        done(&*store, &url, announced(), 0).await;
+        let met = done(&*store, &url, crawled(1, 9), 1).await;
+        assert_eq!((met.status, met.key), (PeerStatus::Pending, Some(key(1))));
+    }
+    done(&*store, ONE, PeerChange::Approved { key: Some(key(1)) }, 2).await;
+    let changed = store.change_peer("https://a0.example", approved(), None, at(3)).await;
+    assert_eq!(changed.unwrap(), PeerChanged::KeyInUse { url: ONE.to_owned() });
 }
 
 /// Strangers that are named and never answer go; others stay.

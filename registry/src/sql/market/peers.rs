@@ -32,10 +32,15 @@ pub(super) static GET: LazyLock<String> = LazyLock::new(|| select("url = $1"));
 
 static LIST: LazyLock<String> = LazyLock::new(|| select("url > $1 ORDER BY url LIMIT $2"));
 
-pub(super) static WITH_KEY: LazyLock<String> = LazyLock::new(|| select("pinned = $1 ORDER BY url LIMIT $2"));
+pub(super) static WITH_KEY: LazyLock<String> =
+    LazyLock::new(|| select("pinned = $1 AND status IN ('active', 'key_mismatch') ORDER BY url LIMIT $2"));
 
-pub(super) static DUE: LazyLock<String> =
-    LazyLock::new(|| select("due_ms <= $1 AND status <> 'blocked' ORDER BY due_ms, url LIMIT $2"));
+pub(super) static DUE: LazyLock<String> = LazyLock::new(|| {
+    select(
+        "due_ms <= $1 AND status <> 'blocked' \
+         ORDER BY CASE status WHEN 'pending' THEN 1 ELSE 0 END, due_ms, url LIMIT $2",
+    )
+});
 
 pub(super) static SILENT: LazyLock<String> = LazyLock::new(|| {
     select(

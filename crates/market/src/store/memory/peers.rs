@@ -41,7 +41,9 @@ impl PeerState {
     }
 
     pub(super) fn with_key(&self, key: &VerifyingKey, limit: u32) -> Vec<MarketPeer> {
-        let holders = self.peers.values().filter(|peer| peer.key.as_ref() == Some(key));
+        let sells = |peer: &&MarketPeer| matches!(peer.status, PeerStatus::Active | PeerStatus::KeyMismatch);
+        let holders = self.peers.values().filter(sells);
+        let holders = holders.filter(|peer| peer.key.as_ref() == Some(key));
         holders.take(limit as usize).cloned().collect()
     }
 
@@ -53,7 +55,8 @@ impl PeerState {
     pub(super) fn due(&self, now: Timestamp, limit: u32) -> Vec<MarketPeer> {
         let is_due = |peer: &&MarketPeer| peer.crawl_at <= now && peer.status != PeerStatus::Blocked;
         let mut due: Vec<_> = self.peers.values().filter(is_due).cloned().collect();
-        due.sort_by(|one, next| (one.crawl_at, &one.url).cmp(&(next.crawl_at, &next.url)));
+        let turn = |peer: &MarketPeer| (peer.status == PeerStatus::Pending, peer.crawl_at, peer.url.clone());
+        due.sort_by_cached_key(turn);
         due.truncate(limit as usize);
         due
     }
