@@ -17,6 +17,7 @@ use crate::facilitator::Settled;
 use crate::invoke::Invoked;
 use crate::limits::{SETTLE_PAUSES, SETTLING_AT_ONCE, SETTLING_ROUNDS, UNSETTLED_ASKED};
 use crate::market::Market;
+use crate::progress::Track;
 use crate::store::{Answer, Finish, Outcome, Planned, StoreError, TakeOver, Unsettled};
 
 impl Market {
@@ -117,8 +118,13 @@ impl Market {
         Ok(ended)
     }
 
-    /// Has one payment made; whether its call has ended.
+    /// Has one payment made; whether its call has ended. One that this process is still making ends by itself: asked beside it,
+    /// neither would know whether a refusal is the other one's doing.
     async fn resume(&self, one: Unsettled) -> bool {
+        let is_live = |track: Arc<Track>| track.ended().is_none();
+        if self.board.find(one.id).is_some_and(is_live) {
+            return false;
+        }
         let Some((payment, asked)) = recall(&one.payment) else {
             tracing::error!(invocation = %one.id, "a payment that is being made cannot be read");
             return false;

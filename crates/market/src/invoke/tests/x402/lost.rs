@@ -145,6 +145,24 @@ async fn a_crash_before_the_payment_costs_nothing() {
     );
 }
 
+/// What a process makes itself it does not take up, though it has the name of the one before it.
+#[tokio::test(start_paused = true)]
+async fn what_is_being_paid_here_is_not_taken_up() {
+    let bank = std::sync::Arc::new(Bank::new());
+    says(&bank, [Says::Nothing]);
+    let paying = std::sync::Arc::clone(&bank);
+    let call = tokio::spawn(async move { paying.invoke(paying.pays(1, 1), ask(json!({}))).await });
+    while !bank.chain.settle.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let holder = config().holder;
+    assert_eq!(bank.desk.market.resume_payments(Some(holder)).await.unwrap(), 0);
+    assert_eq!(bank.moved(1), 0, "nobody asks beside it");
+    let (invoked, body) = call.await.unwrap();
+    assert_eq!((invoked.status, body.get("settled")), (200, None));
+    assert_eq!(bank.moved(1), 10_000);
+}
+
 /// The processes of a cluster take up what one of them left, after its time.
 #[tokio::test(start_paused = true)]
 async fn another_process_takes_up_what_was_being_paid() {
