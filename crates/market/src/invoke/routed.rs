@@ -183,8 +183,9 @@ impl Market {
             _ => (Cost::Nothing, Usd::ZERO),
         };
         let headers = &call.headers;
-        let visitor = headers.visitor.as_ref().filter(|_| headers.api_key.is_none());
-        // Who tries may have it for nothing, which only the peer knows.
+        let tries = headers.api_key.is_none() && headers.payment.is_empty();
+        let visitor = headers.visitor.as_ref().filter(|_| tries);
+        // Who tries may have it for nothing, which only the peer knows; who pays tries nothing.
         if visitor.is_none() {
             within(request, total(offer.price, fee)?)?;
         }

@@ -218,6 +218,11 @@ async fn a_visitor_has_another_name_at_each_hub() {
     }
     assert_eq!(names[0], names[1]);
     assert!(names[2] != names[0] && names[3] != names[0]);
+    let mut capped = ask_peer(PEER);
+    capped["max_price_usd"] = json!(0.005);
+    let mut both = by_visitor("visitor-1");
+    both.payment = paid_over_x402("cGF5").payment;
+    assert_eq!(desk.invoke(both, capped).await.0, 409, "who pays does not try");
 }
 
 /// Word for word, with its headers; and who pays then is not answered the same again.
