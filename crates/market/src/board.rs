@@ -8,7 +8,7 @@ use aip_protocol::time::Timestamp;
 use uuid::Uuid;
 
 use crate::invoke::Invoked;
-use crate::limits::{ENDED_CALLS_BYTES_MAX, ENDED_CALLS_KEPT};
+use crate::limits::{ENDED_CALL_BYTES, ENDED_CALLS_BYTES_MAX, ENDED_CALLS_KEPT};
 use crate::progress::Track;
 
 /// Where calls are found. Cheap to clone; all clones are one.
@@ -82,7 +82,7 @@ impl Place {
         track.end(invoked.clone());
         let mut calls = self.board.calls();
         if track.is_followed {
-            let bytes = track.weight();
+            let bytes = track.weight() + ENDED_CALL_BYTES;
             calls.ended_bytes += bytes;
             calls.ended.push_back(Ended {
                 id: track.id,
@@ -167,8 +167,8 @@ mod tests {
                 .enter(&Track::new(id(number), true))
                 .end(&invoked(mebibyte), at(0));
         }
-        assert!(board.find(id(2)).is_none());
-        assert!(board.find(id(3)).is_some());
+        assert!(board.find(id(3)).is_none());
+        assert!(board.find(id(4)).is_some());
         assert!(board.calls().ended_bytes <= ENDED_CALLS_BYTES_MAX);
     }
 

@@ -224,7 +224,10 @@ impl Track {
     pub(crate) fn weight(&self) -> usize {
         let state = self.state();
         let answer = match &state.stage {
-            Stage::Ended(invoked) => invoked.body.len(),
+            Stage::Ended(invoked) => {
+                let headers = invoked.headers.iter();
+                invoked.body.len() + headers.map(|(_, value)| value.len()).sum::<usize>()
+            }
             Stage::Waiting | Stage::UnderWay | Stage::Lost => 0,
         };
         state.window_bytes + answer
