@@ -17,6 +17,9 @@ pub const SCHEMA_VALUE_BYTES: usize = 640;
 /// The largest answer of a facilitator, in bytes.
 pub const FACILITATOR_ANSWER_BYTES_MAX: usize = 64 * 1_024;
 
+/// The longest text of a facilitator that goes on to buyers and logs, in characters: transactions and reasons.
+pub const FACILITATOR_TEXT_CHARS_MAX: usize = 200;
+
 /// What everybody has on the chain in memory, in dollars that are worth nothing.
 pub const LOCAL_GRANT_USD: u32 = 100;
 

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::config::Secret;
-use crate::market::limits::FACILITATOR_ANSWER_BYTES_MAX;
+use crate::market::limits::{FACILITATOR_ANSWER_BYTES_MAX, FACILITATOR_TEXT_CHARS_MAX};
 
 /// Asks a facilitator at an address that the operator chose.
 pub struct HttpFacilitator {
@@ -97,11 +97,8 @@ impl Facilitator for HttpFacilitator {
         if is_valid {
             return Ok(Verified::Valid);
         }
-        Ok(Verified::Invalid(text(
-            &answer,
-            "invalidReason",
-            "unexpected_verify_error",
-        )))
+        let reason = text(&answer, "invalidReason", "unexpected_verify_error");
+        Ok(Verified::Invalid(cut(reason)))
     }
 
     async fn settle(&self, payment: &Payment, asked: &Requirements) -> Result<Settled, FacilitatorError> {
@@ -111,13 +108,13 @@ impl Facilitator for HttpFacilitator {
             return Err(FacilitatorError::Invalid("no transaction".to_owned()));
         }
         if is_done {
-            return Ok(Settled::Done(transaction));
+            return Ok(Settled::Done(cut(transaction)));
         }
         let reason = text(&answer, "errorReason", "unexpected_settle_error");
-        Ok(if transaction.is_empty() && is_before_the_chain(&reason) {
-            Settled::Refused(reason)
+        Ok(if transaction.is_empty() && is_before_the_chain(reason) {
+            Settled::Refused(cut(reason))
         } else {
-            Settled::Unclear(reason)
+            Settled::Unclear(cut(reason))
         })
     }
 
@@ -150,9 +147,14 @@ fn is_before_the_chain(reason: &str) -> bool {
             .any(|word| reason.contains(word))
 }
 
-fn text(answer: &Value, name: &str, otherwise: &str) -> String {
+fn text<'a>(answer: &'a Value, name: &str, otherwise: &'static str) -> &'a str {
     let text = answer.get(name).and_then(Value::as_str);
-    text.unwrap_or(otherwise).to_owned()
+    text.unwrap_or(otherwise)
+}
+
+/// No longer than a header and a line of the log may have it.
+fn cut(text: &str) -> String {
+    text.chars().take(FACILITATOR_TEXT_CHARS_MAX).collect()
 }
 
 /// The texts of egress name no part of the URL.
