@@ -75,6 +75,10 @@ pub const SECRET_BYTES_MAX: usize = 256;
 /// Hubs that are named to who asks for a capability at another one than those that sell it.
 pub const HUBS_TOLD_MAX: usize = 16;
 
+/// Listings of the peers at one host together. A peer has [`TOOLS_MAX`] at a time; one that names others at every look has
+/// no more than a few times this many remembered.
+pub const LISTINGS_PER_HOST_MAX: u32 = 16_000;
+
 /// Bytes of a document of another hub; more is cut off while it comes.
 pub const PEER_DOCUMENT_BYTES_MAX: usize = 2 * 1_024 * 1_024;
 

@@ -20,6 +20,7 @@ use url::Url;
 use super::error::CrawlError;
 use super::row::Row;
 use crate::catalog::flags;
+use crate::market::limits::LISTINGS_PER_HOST_MAX;
 
 /// The end of a domain that is nobody's (RFC 6761), for peers whose host is none.
 const NO_DOMAIN: &str = "invalid";
@@ -82,8 +83,10 @@ impl Shelving<'_> {
 
     async fn put(&self, new: &[NewListing]) -> Result<usize, StoreError> {
         if !new.is_empty() {
-            // How many there may be was decided before, for each peer alone.
-            self.listings.put_many(new, u32::MAX, self.now).await?;
+            // How many each peer may have was decided before. This bounds what is remembered of what it took away, too.
+            self.listings
+                .put_many(new, LISTINGS_PER_HOST_MAX, self.now)
+                .await?;
         }
         Ok(new.len())
     }
