@@ -25,6 +25,7 @@ impl Book {
     /// # Errors
     /// The store; what is here stays.
     pub async fn refresh(&self, store: &(impl MarketPeers + ?Sized)) -> Result<(), StoreError> {
+        let before = self.generation();
         let mut peers = BTreeMap::new();
         let mut after: Option<String> = None;
         loop {
@@ -34,6 +35,10 @@ impl Book {
             peers.extend(page.into_iter().map(|peer| (peer.url.clone(), Arc::new(peer))));
         }
         let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        // What was decided here meanwhile is newer than what was read: a blocked peer does not come back. The next look is soon.
+        if held.generation != before {
+            return Ok(());
+        }
         let is_same = peers
             .values()
             .map(|peer| told(peer))
