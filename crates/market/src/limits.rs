@@ -94,6 +94,10 @@ pub const UNDER_WAY_MAX: usize = 1_000;
 /// Of them, those of one provider: one that does not answer, called for nothing, must not take the places of all.
 pub const UNDER_WAY_PER_AGENT_MAX: usize = UNDER_WAY_MAX / 4;
 
+/// Calls of other hubs that are under way in one process, of all of them together: they may cost nobody anything, and hubs
+/// that do not answer leave places to the agents of this one.
+pub const UNDER_WAY_ELSEWHERE_MAX: usize = UNDER_WAY_MAX / 2;
+
 /// The largest schema, as JSON, in bytes.
 pub const SCHEMA_BYTES_MAX: usize = 256 * 1024;
 

@@ -18,7 +18,9 @@ use crate::board::Board;
 use crate::credential::{API_KEY_PREFIX, CHANNEL_SECRET_PREFIX, Secret};
 use crate::crowd::Crowd;
 use crate::facilitator::{PaymentCounts, X402};
-use crate::limits::{ANSWERS_KEPT, FOLLOWERS_MAX, PAGE_MAX, SWEEP_ROWS, UNDER_WAY_MAX};
+use crate::limits::{
+    ANSWERS_KEPT, FOLLOWERS_MAX, PAGE_MAX, SWEEP_ROWS, UNDER_WAY_ELSEWHERE_MAX, UNDER_WAY_MAX,
+};
 use crate::money::Usd;
 use crate::offer::Offers;
 use crate::peers::PeerBook;
@@ -79,6 +81,8 @@ pub struct Market {
     pub(crate) tasks: TaskTracker,
     /// One permit for each invocation that is under way.
     pub(crate) slots: Arc<Semaphore>,
+    /// One more for each of them that another hub does.
+    pub(crate) routed_slots: Arc<Semaphore>,
     /// Whose they are.
     pub(crate) crowd: Crowd,
     /// Where those who follow calls find them.
@@ -119,6 +123,7 @@ impl Market {
             seams,
             tasks: TaskTracker::new(),
             slots: Arc::new(Semaphore::new(UNDER_WAY_MAX)),
+            routed_slots: Arc::new(Semaphore::new(UNDER_WAY_ELSEWHERE_MAX)),
             crowd: Crowd::default(),
             board: Board::default(),
             followers: Arc::new(Semaphore::new(FOLLOWERS_MAX)),

@@ -98,11 +98,15 @@ impl Market {
             MarketRefusal::new(MarketCode::Unavailable, detail).retry_after(1)
         };
         let place = self.crowd.take_place(&plan.offer.agent).ok_or_else(crowded)?;
+        let elsewhere = match &plan.route {
+            Some(_) => Some(Arc::clone(&self.routed_slots).try_acquire_owned().map_err(busy)?),
+            None => None,
+        };
         let slot = Arc::clone(&self.slots).try_acquire_owned().map_err(busy)?;
         let market = Arc::clone(self);
         Ok(self.tasks.spawn(async move {
             let made = market.carry_out(plan).await;
-            drop((place, slot));
+            drop((place, elsewhere, slot));
             made
         }))
     }
