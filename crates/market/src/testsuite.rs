@@ -65,7 +65,8 @@ macro_rules! stamp_market {
         $crate::stamp_market!(@suite peers, $open, [
             nobody_is_there_before, pitfall_46_who_is_met_again_is_as_before, a_peer_is_crawled,
             pitfall_50_another_key_freezes_a_peer, a_pending_peer_that_changes_its_key_is_not_let_in,
-            pitfall_49_one_key_is_one_peer, strangers_with_its_key_hide_no_peer, a_blocked_peer_stays_blocked, peers_are_asked_in_turn,
+            pitfall_49_one_key_is_one_peer, strangers_with_its_key_hide_no_peer, a_blocked_peer_stays_blocked,
+            peers_are_asked_in_turn,
             silent_peers_are_forgotten, what_was_decided_is_kept, pitfall_46_pending_peers_are_bounded,
         ]);
         $crate::stamp_market!(@suite crowds, $open, [
