@@ -335,7 +335,11 @@ impl Held {
     /// What other hubs sell is taken while half of the shelf is free: it crowds out no agent of this hub.
     fn has_room(&self, shelved: &Shelved) -> bool {
         let of_agent = self.by_agent.get(&shelved.offer.agent).copied().unwrap_or(0);
-        let parts = if shelved.offer.source == Source::Local { 1 } else { 2 };
+        let parts = if shelved.offer.source == Source::Local {
+            1
+        } else {
+            2
+        };
         self.by_number.len() < OFFERS_MAX / parts
             && of_agent.saturating_add(shelved.bytes) <= OFFER_BYTES_PER_AGENT_MAX
             && self.bytes.saturating_add(shelved.bytes) <= OFFER_BYTES_MAX / parts

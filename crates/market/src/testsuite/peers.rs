@@ -323,7 +323,9 @@ pub async fn strangers_with_its_key_hide_no_peer<S: Store>(store: Arc<S>) {
         assert_eq!((met.status, met.key), (PeerStatus::Pending, Some(key(1))));
     }
     done(&*store, ONE, PeerChange::Approved { key: Some(key(1)) }, 2).await;
-    let changed = store.change_peer("https://a0.example", approved(), None, at(3)).await;
+    let changed = store
+        .change_peer("https://a0.example", approved(), None, at(3))
+        .await;
     assert_eq!(changed.unwrap(), PeerChanged::KeyInUse { url: ONE.to_owned() });
 }
 

@@ -55,7 +55,13 @@ impl PeerState {
     pub(super) fn due(&self, now: Timestamp, limit: u32) -> Vec<MarketPeer> {
         let is_due = |peer: &&MarketPeer| peer.crawl_at <= now && peer.status != PeerStatus::Blocked;
         let mut due: Vec<_> = self.peers.values().filter(is_due).cloned().collect();
-        let turn = |peer: &MarketPeer| (peer.status == PeerStatus::Pending, peer.crawl_at, peer.url.clone());
+        let turn = |peer: &MarketPeer| {
+            (
+                peer.status == PeerStatus::Pending,
+                peer.crawl_at,
+                peer.url.clone(),
+            )
+        };
         due.sort_by_cached_key(turn);
         due.truncate(limit as usize);
         due
