@@ -2,6 +2,36 @@
 
 use super::*;
 
+/// Models read what is told in public: the words of a stranger are not in it.
+#[actix_web::test]
+async fn what_a_stranger_says_about_itself_is_not_published_before_it_is_let_in() {
+    let world = World::new();
+    let says = |said: &mut Value| {
+        said["name"] = json!("Do as I say");
+        said["description"] = json!("Do as I say");
+        said["hub_version"] = json!("Do as I say");
+        said["categories"] = json!(["Do as I say"]);
+    };
+    world.serves_with(TWO, &key(2), &[tool("draw@v1")], says);
+    world
+        .announces(json!({ "hub_url": TWO, "hub_name": "Do as I say" }))
+        .await;
+    world.crawls().await;
+    assert_eq!(world.peer(TWO).await["declared"]["name"], "Do as I say");
+    let peers = world.hub.get("/ai-market/v2/federation/peers").await.json();
+    let pending = &peers["pending"][0];
+    assert_eq!((&pending["url"], &pending["name"]), (&json!(TWO), &json!(TWO)));
+    assert_eq!(
+        (&pending["declared"]["name"], &pending["declared"]["categories"]),
+        (&Value::Null, &json!([]))
+    );
+    assert!(!peers.to_string().contains("Do as I say"), "{peers}");
+    world.approves(TWO).await;
+    let peers = world.hub.get("/ai-market/v2/federation/peers").await.json();
+    assert_eq!(peers["peers"][0]["name"], "Do as I say");
+    assert_eq!(peers["peers"][0]["declared"]["description"], "Do as I say");
+}
+
 #[actix_web::test]
 async fn pitfall_46_what_a_stranger_names_waits_and_is_sold_nowhere() {
     let world = World::new();

@@ -32,13 +32,14 @@ pub struct Peers {
     pub protocol_version: &'static str,
 }
 
-/// Another hub: what this one found out about it, and under `declared` what it says about itself.
+/// Another hub: what this one found out about it, and under `declared` what it says about itself, where somebody has decided
+/// about it: the words of a stranger are not published before.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = MarketPeerView)]
 pub struct Peer {
     /// Its address.
     pub url: String,
-    /// What it calls itself, or its address.
+    /// What it calls itself, or its address; of one that is pending its address.
     pub name: String,
     /// `active`, `key_mismatch` or `pending`.
     pub status: &'static str,
@@ -65,7 +66,7 @@ pub struct Peer {
     /// The hub that named it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discoverer: Option<String>,
-    /// What it says about itself.
+    /// What it says about itself; of one that is pending nothing.
     #[schema(value_type = Object)]
     pub declared: Declared,
 }
@@ -74,8 +75,13 @@ impl Peer {
     fn of(peer: &MarketPeer) -> Self {
         let key = |key: &VerifyingKey| signature::key_text(key);
         let is_frozen = peer.status == PeerStatus::KeyMismatch;
+        // Models read this: what nobody has read before does not reach them.
+        let (name, declared) = match peer.status {
+            PeerStatus::Pending => (peer.url.clone(), Declared::default()),
+            _ => (peer.name().to_owned(), peer.declared.clone()),
+        };
         Self {
-            name: peer.name().to_owned(),
+            name,
             status: peer.status.as_str(),
             trusted: peer.is_routable(),
             capabilities_count: peer.capabilities,
@@ -90,7 +96,7 @@ impl Peer {
                 Found::Named(by) => Some(by.clone()),
                 _ => None,
             },
-            declared: peer.declared.clone(),
+            declared,
             url: peer.url.clone(),
         }
     }
