@@ -233,10 +233,29 @@ pub async fn a_pending_peer_that_changes_its_key_is_not_let_in<S: Store>(store: 
         (other.status, other.advertised_key),
         (PeerStatus::Pending, Some(key(2)))
     );
+    // However many it shows, the log is not for strangers to fill.
+    for number in [3, 4, 2] {
+        let shown = PeerChange::Mismatched {
+            shown: key(number),
+            next: at(9),
+        };
+        let other = done(&*store, ONE, shown, 2).await;
+        assert_eq!(
+            (other.status, other.advertised_key),
+            (PeerStatus::Pending, Some(key(number)))
+        );
+    }
+    assert_eq!(actions(&*store).await, [(1, "hub".to_owned(), "pin".to_owned())]);
     assert_eq!(
         done(&*store, ONE, approved(), 3).await.status,
         PeerStatus::KeyMismatch
     );
+    // It was let in: a further key is told, once.
+    for _ in 0..2 {
+        done(&*store, ONE, crawled(5, 9), 3).await;
+    }
+    let freeze = (2, "hub".to_owned(), "freeze".to_owned());
+    assert_eq!(actions(&*store).await.last(), Some(&freeze));
     let by_key = PeerChange::Approved { key: Some(key(2)) };
     let active = done(&*store, ONE, by_key, 4).await;
     assert_eq!((active.status, active.key), (PeerStatus::Active, Some(key(2))));

@@ -237,14 +237,16 @@ impl ChangePeer {
     }
 
     fn mismatched(&self, mut peer: MarketPeer, shown: &VerifyingKey, next: Timestamp) -> After {
-        let is_new = peer.advertised_key.as_ref() != Some(shown);
+        // One that waits has nothing that could freeze: whatever strangers show, they write no lines into the log.
+        let is_let_in = matches!(peer.status, PeerStatus::Active | PeerStatus::KeyMismatch);
+        let is_told = is_let_in && peer.advertised_key.as_ref() != Some(shown);
         peer.advertised_key = Some(shown.clone());
         if peer.status == PeerStatus::Active {
             peer.status = PeerStatus::KeyMismatch;
         }
         self.has_failed(&mut peer, "it shows another key than the pinned one", next);
         After {
-            note: is_new.then(|| by_hub("freeze", format!("it shows the key {shown}"))),
+            note: is_told.then(|| by_hub("freeze", format!("it shows the key {shown}"))),
             ..After::of(peer)
         }
     }
