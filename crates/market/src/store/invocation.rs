@@ -164,8 +164,8 @@ pub enum Outcome {
     },
     /// The work was not done: what is held goes back, and so does a trial or a claimed payment.
     Released,
-    /// Its buyer does not want it any more: as [`Outcome::Released`], but only of what is under way. What is being settled
-    /// goes on to its end.
+    /// Its buyer does not want it any more: as [`Outcome::Released`], but only of what is under way, and a trial is used up.
+    /// What is being settled goes on to its end.
     Cancelled,
     /// As if it had never begun: also what makes repetitions the same is forgotten, and the answer is not kept.
     Withdrawn,

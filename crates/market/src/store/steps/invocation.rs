@@ -242,10 +242,8 @@ async fn settle<R: Rows>(
         rows.put_earned(&earned).await?;
     }
     payment::end(rows, row, outcome).await?;
-    let is_undone = matches!(
-        outcome,
-        Outcome::Released | Outcome::Cancelled | Outcome::Withdrawn
-    );
+    // Not for a buyer who cancels: the provider was called, and would work for nothing without end.
+    let is_undone = matches!(outcome, Outcome::Released | Outcome::Withdrawn);
     if let Some(visitor) = row.visitor.as_ref().filter(|_| is_undone) {
         let used = rows.trials(visitor).await?;
         rows.set_trials(visitor, used.saturating_sub(1)).await?;
