@@ -36,7 +36,8 @@ pub(super) struct Discovery {
 /// Reads the discovery document of the peer at `url`.
 ///
 /// # Errors
-/// It is none of a hub of this version, it is signed and not by its own key, it is old, or its manifest is elsewhere.
+/// It is none of a hub of this version, it is a hub's and not signed, it is signed and not by its own key, it is old, or its
+/// manifest is elsewhere.
 pub(super) fn read(found: &Value, url: &str, now: Timestamp) -> Result<Discovery, CrawlError> {
     let wrong = |what: String| CrawlError::wrong(Page::Discovery, what);
     let versions = found.get("protocol_versions").and_then(Value::as_array);
@@ -57,9 +58,13 @@ pub(super) fn read(found: &Value, url: &str, now: Timestamp) -> Result<Discovery
             check_age(Page::Discovery, generated_at, now)?;
         }
     }
+    let declared = declared(found, url);
+    if declared.hub_version.is_some() && !is_signed {
+        return Err(wrong("is a hub's, and not signed".to_owned()));
+    }
     Ok(Discovery {
         key,
-        declared: declared(found, url),
+        declared,
         manifest_url: manifest_url(found, url)?,
         neighbours: if is_signed {
             neighbours(found, url)
@@ -190,6 +195,11 @@ mod tests {
         document::sign(members, &key())
     }
 
+    /// A provider that is no hub.
+    fn bare(said: &mut serde_json::Value) {
+        said.as_object_mut().unwrap().remove("hub_version");
+    }
+
     #[test]
     fn what_it_says_is_read() {
         let read_signed = read(&signed(said(|_| {})), HUB, now()).unwrap();
@@ -198,9 +208,10 @@ mod tests {
         assert_eq!(read_signed.declared.categories, ["a", "b"]);
         assert_eq!(read_signed.declared.capabilities, 7);
         assert_eq!(read_signed.neighbours, ["https://other.example"]);
-        // A bare provider does not sign it, and is not believed about others.
-        let unsigned = read(&said(|_| {}), HUB, now()).unwrap();
+        // A bare provider need not sign it, and is then not believed about others.
+        let unsigned = read(&said(bare), HUB, now()).unwrap();
         assert_eq!((unsigned.key, unsigned.neighbours), (read_signed.key, Vec::new()));
+        assert_eq!(unsigned.declared.hub_version, None);
     }
 
     #[test]
@@ -210,6 +221,7 @@ mod tests {
             assert!(refused(found).contains("version v2"));
         }
         assert!(refused(said(|said| said["signer_public_key"] = "AAAA".into())).contains("no key"));
+        assert!(refused(said(|_| {})).contains("not signed"));
         let mut changed = signed(said(|_| {}));
         if let Value::Object(members) = &mut changed {
             members.insert("name".to_owned(), "Another".into());
@@ -231,11 +243,12 @@ mod tests {
             "file:///etc/passwd",
             "manifest",
         ] {
-            let found = said(|said| said["manifest_url"] = elsewhere.into());
-            assert!(read(&found, HUB, now()).is_err(), "{elsewhere}");
+            let found = signed(said(|said| said["manifest_url"] = elsewhere.into()));
+            let refused = read(&found, HUB, now()).unwrap_err().to_string();
+            assert!(refused.contains("another origin"), "{elsewhere}: {refused}");
         }
         let silent = said(|said| drop(said.as_object_mut().unwrap().remove("manifest_url")));
-        let read = read(&silent, HUB, now()).unwrap();
+        let read = read(&signed(silent), HUB, now()).unwrap();
         assert_eq!(
             read.manifest_url,
             "https://hub.example/family/ai-market/v2/manifest"
@@ -250,7 +263,10 @@ mod tests {
             serde_json::json!("7"),
             serde_json::json!(null),
         ] {
-            let found = said(|said| said["capabilities_count"] = count.clone());
+            let found = said(|said| {
+                bare(said);
+                said["capabilities_count"] = count.clone();
+            });
             assert!(read(&found, HUB, now()).unwrap().declared.capabilities <= 1_000_000_000);
         }
     }
