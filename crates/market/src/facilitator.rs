@@ -35,9 +35,10 @@ pub enum Verified {
 pub enum Settled {
     /// It was made, by this transaction; the same for every attempt at it.
     Done(String),
-    /// It was not, and nothing was sent to the chain; why, in the words of x402 §9.
+    /// Not by this attempt, which sent nothing to the chain; why, in the words of x402 §9. That its nonce is used may be the
+    /// doing of an attempt before.
     Refused(String),
-    /// It may have been made: the chain does not take it, or does not take it again.
+    /// It may have been made: something may have been sent to the chain.
     Unclear(String),
 }
 

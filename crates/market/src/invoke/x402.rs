@@ -217,11 +217,15 @@ impl Market {
         };
         let answer = succeeded(plan, done, Some(signed), true);
         let planned = Planned { answer, receipt };
+        // Until then no other process takes it up, and every attempt is this one's.
+        let until = self.seams.clock.now() + paying.spare;
         if !self.begin_settling(plan, &planned).await {
             return self.release(plan, &Failure::Broken).await;
         }
         match self.have_made(&paying.payment, &paying.asked, true).await {
-            Some(Settled::Refused(reason)) => self.not_made(plan, paying, reason).await,
+            Some(Settled::Refused(reason)) if self.seams.clock.now() <= until => {
+                self.not_made(plan, paying, reason).await
+            }
             settled => {
                 let (payment, asked) = (&paying.payment, &paying.asked);
                 self.end_paid(plan.id, planned, (payment, asked), settled).await
@@ -229,8 +233,12 @@ impl Market {
         }
     }
 
-    /// The payment was refused after the work: there is no result.
+    /// The payment was refused after the work, at the first attempt, so that nobody here made it: there is no result.
     async fn not_made(&self, plan: &Plan, paying: &Paying, reason: String) -> Invoked {
+        tracing::info!(
+            invocation = %plan.id, network = paying.asked.network(), payer = %paying.payer(),
+            nonce = %paying.payment.transfer.nonce, reason, "a payment was refused after the work"
+        );
         let detail = "The payment was not made, and the call is not paid: `reason` says why.";
         let refusal = self
             .payment(MarketCode::PaymentFailed, detail, paying.amount)

@@ -135,16 +135,13 @@ impl Facilitator for HttpFacilitator {
     }
 }
 
-/// Whether a payment that is refused for this reason was never sent to the chain: what a facilitator looks at before. That a
-/// nonce was used may be this very payment's doing.
+/// Whether this attempt at a payment that is refused for this reason sent nothing to the chain: it is what a facilitator looks
+/// at before. Also that a nonce is used: whether an attempt before this one did that, its caller knows.
 fn is_before_the_chain(reason: &str) -> bool {
     let is_looked_at = ["invalid_", "insufficient_", "unsupported_"]
         .iter()
         .any(|kind| reason.starts_with(kind));
-    is_looked_at
-        && !["nonce", "transaction", "used"]
-            .iter()
-            .any(|word| reason.contains(word))
+    is_looked_at && !reason.contains("transaction")
 }
 
 fn text<'a>(answer: &'a Value, name: &str, otherwise: &'static str) -> &'a str {

@@ -140,7 +140,11 @@ async fn what_may_be_on_the_chain_is_no_refusal() {
             false,
         ),
         (
-            r#"{"success":false,"errorReason":"invalid_exact_evm_nonce_already_used"}"#,
+            r#"{"success":false,"errorReason":"invalid_exact_evm_nonce_already_used","transaction":""}"#,
+            true,
+        ),
+        (
+            r#"{"success":false,"errorReason":"invalid_exact_evm_nonce_already_used","transaction":"0xabc"}"#,
             false,
         ),
         (

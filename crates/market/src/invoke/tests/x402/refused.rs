@@ -185,6 +185,24 @@ async fn a_payment_that_is_refused_after_the_work_is_told() {
     assert_eq!((paid.status, bank.desk.calls(), bank.moved(1)), (200, 2, 10_000));
 }
 
+/// Who cancelled its order meanwhile, or spent it elsewhere, gets no result: no attempt of this hub can have used the nonce.
+#[tokio::test]
+async fn an_order_that_is_used_before_the_first_attempt_pays_nothing() {
+    let bank = Bank::new();
+    let used = Settled::Refused("invalid_exact_evm_nonce_already_used".to_owned());
+    bank.chain.settle.lock().unwrap().push_back(Says::This(used));
+    let (invoked, body) = bank.invoke(bank.pays(1, 1), ask(json!({ "a": 1 }))).await;
+    assert_eq!((invoked.status, &body["error"]), (402, &json!("payment_failed")));
+    assert_eq!(
+        (body.get("result"), &body["reason"]),
+        (None, &json!("invalid_exact_evm_nonce_already_used"))
+    );
+    assert_eq!(
+        (bank.moved(1), bank.desk.totals().await.paid_directly),
+        (0, Usd::ZERO)
+    );
+}
+
 /// A payment must not be over while the provider works.
 #[tokio::test]
 async fn a_slow_provider_asks_for_longer_payments() {
