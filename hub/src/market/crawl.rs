@@ -18,7 +18,9 @@ use aip_protocol::time::Timestamp;
 use aip_registry::listings::Listings;
 use bytes::Bytes;
 
-use super::limits::{PEER_DEPTH_MAX, PEER_DOCUMENT_BYTES_MAX, PEER_DOCUMENT_TIMEOUT};
+use super::limits::{
+    PEER_DEPTH_MAX, PEER_DOCUMENT_BYTES_MAX, PEER_DOCUMENT_TIMEOUT, PEERS_NAMED_PENDING_MAX,
+};
 use super::peers::Book;
 use super::peers::pace::Pace;
 
@@ -196,17 +198,19 @@ impl Crawler {
         self.shelving().take_down(url).await.map(drop)
     }
 
-    /// Hubs that an active peer names are pending, however it is trusted.
+    /// Hubs that an active peer names are pending, however it is trusted; so many of them at once.
     async fn meet(&self, by: &MarketPeer, neighbours: &[String]) -> Result<(), CrawlError> {
         let depth = by.depth.saturating_add(1);
         if depth > PEER_DEPTH_MAX || !self.pace.is_open {
             return Ok(());
         }
-        let known = |url: &&String| aip_market::peers::PeerBook::peer(&*self.book, url).is_none();
+        let places = PEERS_NAMED_PENDING_MAX.saturating_sub(self.book.pending_named_by(&by.url));
+        let is_new = |url: &&String| aip_market::peers::PeerBook::peer(&*self.book, url).is_none();
         for url in neighbours
             .iter()
             .filter(|url| **url != self.own.url)
-            .filter(known)
+            .filter(is_new)
+            .take(places)
         {
             let met = PeerChange::Met {
                 found: Found::Named(by.url.clone()),

@@ -112,6 +112,9 @@ pub const PEER_CATEGORIES_MAX: usize = 20;
 /// Hubs that another one can name at once.
 pub const PEERS_NAMED_MAX: usize = 50;
 
+/// Hubs that one hub has named and that wait for the operator: it does not take the places of all.
+pub const PEERS_NAMED_PENDING_MAX: usize = 200;
+
 /// How many hubs may be between one and those that the operator named.
 pub const PEER_DEPTH_MAX: u32 = 3;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use aip_market::limits::PAGE_MAX;
-use aip_market::peers::{MarketPeer, PeerBook, PeerStatus, RouteMode};
+use aip_market::peers::{Found, MarketPeer, PeerBook, PeerStatus, RouteMode};
 use aip_market::store::{MarketPeers, StoreError};
 
 /// All peers. It may be a moment old: other processes change the store, too.
@@ -86,6 +86,16 @@ impl Book {
         let mut all = self.all();
         all.retain(|peer| peer.status == PeerStatus::Active);
         all
+    }
+
+    /// How many wait for the operator that the hub at this address named.
+    pub fn pending_named_by(&self, url: &str) -> usize {
+        let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
+        let is_named = |found: &Found| matches!(found, Found::Named(by) if by == url);
+        held.peers
+            .values()
+            .filter(|peer| peer.status == PeerStatus::Pending && is_named(&peer.found))
+            .count()
     }
 }
 

@@ -1,6 +1,7 @@
 //! What hubs that were let in sell here, and for how long.
 
 use super::*;
+use crate::market::limits::PEERS_NAMED_PENDING_MAX;
 
 #[actix_web::test]
 async fn what_an_approved_hub_sells_is_sold_here() {
@@ -209,6 +210,34 @@ async fn hubs_that_a_hub_names_wait_for_the_operator() {
         .map(|peer| peer.url.clone())
         .collect();
     assert_eq!(urls, [ONE, TWO]);
+}
+
+/// However many it names, others can be named, too.
+#[actix_web::test]
+async fn one_hub_does_not_take_the_places_of_all_that_wait() {
+    let world = World::new();
+    for round in 0..6 {
+        let names = |said: &mut Value| {
+            let hubs = (0..50).map(|number| json!({ "url": format!("https://h{round}-{number}.example") }));
+            said["peers"] = hubs.collect();
+        };
+        world.serves_with(ONE, &key(1), &[tool("draw@v1")], names);
+        world.approves(ONE).await;
+    }
+    let book = &world.room().book;
+    assert_eq!(book.pending_named_by(ONE), PEERS_NAMED_PENDING_MAX);
+    assert_eq!(book.all().len(), 1 + PEERS_NAMED_PENDING_MAX);
+    // Who is decided about waits no more.
+    let decided = json!({ "url": "https://h0-0.example" });
+    assert_eq!(
+        world.decides("/admin/market/peer/block", decided).await.status,
+        200
+    );
+    world.approves(ONE).await;
+    assert_eq!(book.pending_named_by(ONE), PEERS_NAMED_PENDING_MAX);
+    assert_eq!(book.all().len(), 2 + PEERS_NAMED_PENDING_MAX);
+    let announced = world.announces(json!({ "hub_url": TWO })).await.json();
+    assert_eq!(announced["status"], "pending");
 }
 
 #[actix_web::test]
