@@ -141,7 +141,7 @@ fn is_before_the_chain(reason: &str) -> bool {
     let is_looked_at = ["invalid_", "insufficient_", "unsupported_"]
         .iter()
         .any(|kind| reason.starts_with(kind));
-    is_looked_at && !reason.contains("transaction")
+    is_looked_at && !["transaction", "event"].iter().any(|word| reason.contains(word))
 }
 
 fn text<'a>(answer: &'a Value, name: &str, otherwise: &'static str) -> &'a str {

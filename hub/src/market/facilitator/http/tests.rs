@@ -148,6 +148,10 @@ async fn what_may_be_on_the_chain_is_no_refusal() {
             false,
         ),
         (
+            r#"{"success":false,"errorReason":"invalid_exact_evm_transfer_event_mismatch"}"#,
+            false,
+        ),
+        (
             r#"{"success":false,"errorReason":"unexpected_settle_error"}"#,
             false,
         ),
