@@ -8,7 +8,8 @@ section! {
     /// Other hubs whose capabilities are found and called here, where there is a market (docs/protocol/market.md). Who they
     /// are is decided with `aip-hub market peers`. What leaves the hub also obeys `[egress]`.
     pub struct MarketPeerSettings {
-        /// Whether this hub asks others for what they sell, and lets them announce themselves.
+        /// Whether this hub asks others for what they sell, and lets them announce themselves. Otherwise what those sell
+        /// that were let in before is sold until it ends, within 6 hours; `aip-hub market peers block` ends it at once.
         pub enabled: bool = true;
         /// Addresses of hubs that sell here (`https://hub.example.org`), as if they were approved one by one. One that was
         /// blocked stays blocked.
