@@ -236,7 +236,7 @@ pub trait Invocations {
 
     /// Takes over calls whose payment was being made by a process that is lost: of `holder`, or, for `None`, those that are
     /// past their deadline. They are the caller's (`by`) until `until`, so that each is asked about by one process. At most
-    /// `limit` and a page.
+    /// `limit` and a page. One whose payment is not there, or is not planned to the end, is put off until then and left out.
     async fn unsettled(
         &self,
         take: TakeOver,
