@@ -75,16 +75,23 @@ async fn ask(
     Ok((call, place))
 }
 
-/// 202, unless it has ended within the time.
+/// 202, unless it has ended within the time, and before this process begins to stop.
 async fn later(
     begun: Begun,
     req: &HttpRequest,
     mut handle: JobHandle,
     wait: Duration,
 ) -> Result<HttpResponse, MarketError> {
-    if !wait.is_zero()
-        && let Ok(Some(mut invoked)) = timeout(wait, handle.end()).await
-    {
+    let ended = if wait.is_zero() {
+        None
+    } else {
+        tokio::select! {
+            biased;
+            ended = timeout(wait, handle.end()) => ended.ok().flatten(),
+            () = begun.app.stop.cancelled() => None,
+        }
+    };
+    if let Some(mut invoked) = ended {
         invoked.replayed = !handle.is_begun;
         return begun.answered(req, Ok(invoked));
     }
