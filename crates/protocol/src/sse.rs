@@ -8,9 +8,12 @@ pub struct Event {
     pub name: String,
     /// Its data, the lines joined by line feeds.
     pub data: String,
-    /// The last id that was said.
+    /// The last id that was said, of at most [`ID_BYTES_MAX`] bytes.
     pub id: Option<String>,
 }
+
+/// The longest id that is kept: every event after it has it, too. A longer one is as good as none was said.
+pub const ID_BYTES_MAX: usize = 256;
 
 /// An event is longer than the reader takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -96,7 +99,7 @@ impl Decoder {
                 }
                 self.data.push_str(value);
             }
-            "id" if !value.contains('\0') => self.id = Some(value.to_owned()),
+            "id" if !value.contains('\0') && value.len() <= ID_BYTES_MAX => self.id = Some(value.to_owned()),
             // Comments, and what other readers use.
             _ => {}
         }
@@ -194,6 +197,17 @@ mod tests {
         for _ in 0..1_000 {
             assert_eq!(decoder.push(b"data: abc\n\n").unwrap().len(), 1);
         }
+    }
+
+    #[test]
+    fn an_id_that_is_long_is_not_had_by_all_events_after_it() {
+        let long = "1".repeat(ID_BYTES_MAX + 1);
+        let fits = "1".repeat(ID_BYTES_MAX);
+        let stream = format!("id: {long}\ndata: a\n\nid: {fits}\ndata: b\n\n");
+        assert_eq!(
+            read(stream.as_bytes(), 7),
+            [event("message", "a", None), event("message", "b", Some(fits.as_str()))]
+        );
     }
 
     #[test]
