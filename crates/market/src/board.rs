@@ -8,7 +8,7 @@ use aip_protocol::time::Timestamp;
 use uuid::Uuid;
 
 use crate::invoke::Invoked;
-use crate::limits::{ENDED_CALL_BYTES, ENDED_CALLS_BYTES_MAX, ENDED_CALLS_KEPT};
+use crate::limits::{ENDED_CALLS_BYTES_MAX, ENDED_CALLS_KEPT};
 use crate::progress::Track;
 
 /// Where calls are found. Cheap to clone; all clones are one.
@@ -82,7 +82,7 @@ impl Place {
         track.end(invoked.clone());
         let mut calls = self.board.calls();
         if track.is_followed {
-            let bytes = track.weight() + ENDED_CALL_BYTES;
+            let bytes = track.weight();
             calls.ended_bytes += bytes;
             calls.ended.push_back(Ended {
                 id: track.id,
@@ -160,6 +160,7 @@ mod tests {
     #[test]
     fn the_oldest_go_where_there_is_no_room() {
         let board = Board::default();
+        // With what each takes beside its answer, 63 have room where 64 answers alone would.
         let mebibyte = 1024 * 1024;
         let count = ENDED_CALLS_BYTES_MAX / mebibyte + 3;
         for number in 0..count {

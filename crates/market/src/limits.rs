@@ -49,8 +49,11 @@ pub const ENDED_CALLS_KEPT: Duration = Duration::from_mins(10);
 /// Bytes of all of them; the oldest go first.
 pub const ENDED_CALLS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// What each of them counts for beside its words and its answer, in bytes: an endless number of small ones has a bound, too.
+/// What one of them takes beside its words and its answer, in bytes, as an estimate.
 pub const ENDED_CALL_BYTES: usize = 1024;
+
+/// What a word takes beside its letters, in bytes, as an estimate.
+pub const TOLD_WORD_BYTES: usize = 128;
 
 /// Streams of events of calls that are open at once in one process.
 pub const FOLLOWERS_MAX: usize = 2 * UNDER_WAY_MAX;

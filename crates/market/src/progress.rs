@@ -16,7 +16,8 @@ use uuid::Uuid;
 
 use crate::invoke::Invoked;
 use crate::limits::{
-    PROGRESS_BYTES_MAX, PROGRESS_WINDOW_BYTES, PROGRESS_WINDOW_WORDS, PROGRESS_WORDS_MAX, WORD_BYTES_MAX,
+    ENDED_CALL_BYTES, PROGRESS_BYTES_MAX, PROGRESS_WINDOW_BYTES, PROGRESS_WINDOW_WORDS, PROGRESS_WORDS_MAX,
+    TOLD_WORD_BYTES, WORD_BYTES_MAX,
 };
 
 /// What a word is.
@@ -220,17 +221,17 @@ impl Track {
         self.state().window.back().cloned()
     }
 
-    /// What is kept of it, in bytes.
+    /// What is kept of it, in bytes, as an estimate: many short words take more than their letters.
     pub(crate) fn weight(&self) -> usize {
         let state = self.state();
         let answer = match &state.stage {
             Stage::Ended(invoked) => {
-                let headers = invoked.headers.iter();
-                invoked.body.len() + headers.map(|(_, value)| value.len()).sum::<usize>()
+                let headers = invoked.headers.iter().map(|(_, value)| value.len());
+                invoked.body.len() + headers.sum::<usize>()
             }
             Stage::Waiting | Stage::UnderWay | Stage::Lost => 0,
         };
-        state.window_bytes + answer
+        state.window_bytes + state.window.len() * TOLD_WORD_BYTES + answer + ENDED_CALL_BYTES
     }
 
     /// Waits until it is under way, or beyond that.
