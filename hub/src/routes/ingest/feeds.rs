@@ -1,6 +1,7 @@
 //! `POST /api/v1/ingest/products` and `/capabilities`: rows as shops and tool servers have them, with a report of each (§9).
 
 use std::collections::VecDeque;
+use std::fmt;
 
 use actix_web::http::header::CONTENT_TYPE;
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, web};
@@ -9,10 +10,11 @@ use aip_registry::listings::Provider;
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use serde::Serialize;
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde_json::{json, value::RawValue};
 
 use super::provider;
-use super::rows::{IngestReport, RowReport, too_long, too_many};
+use super::rows::{IngestReport, RowReport, too_long};
 use crate::app::App;
 use crate::catalog::limits::{FEED_BYTES_MAX, INGEST_STEP_ROWS, LISTING_BYTES_MAX};
 use crate::catalog::{Feed, Ingest, Quarantine};
@@ -120,15 +122,14 @@ async fn take(
     let provider = provider(&app, &req).await?;
     let limit = BodyLimit::new(FEED_BYTES_MAX.min(app.settings.search.ingest_bytes_max));
     let body = read_typed(&app, &req, payload, limit, MEDIA).await?;
-    let rows = if req.content_type().eq_ignore_ascii_case(JSON) || req.content_type().is_empty() {
-        elements(&body, feed)?
-    } else {
-        lines(&body)
-    };
     let rows_max = app.settings.search.ingest_rows_max;
-    if rows.len() > usize::try_from(rows_max).unwrap_or(usize::MAX) {
-        return Err(too_many(rows_max));
-    }
+    let most = usize::try_from(rows_max).unwrap_or(usize::MAX);
+    let rows = if req.content_type().eq_ignore_ascii_case(JSON) || req.content_type().is_empty() {
+        elements(&body, feed, most)?
+    } else {
+        lines(&body, most)
+    };
+    let rows = rows.ok_or_else(|| too_many(rows_max))?;
     let mut work = Work {
         app,
         provider,
@@ -152,8 +153,14 @@ async fn take(
 /// What reports of progress are sent as.
 const MEDIA_OF_PROGRESS: &str = "application/x-ndjson";
 
-/// The rows of a JSON text: an array, an object that holds one, or a row alone.
-fn elements(body: &Bytes, feed: Feed) -> Result<Vec<Bytes>, ApiError> {
+/// Of a request that has more rows nothing is stored.
+fn too_many(rows_max: u32) -> ApiError {
+    let detail = format!("One request has at most {rows_max} rows. Nothing was stored: send fewer at once.");
+    ApiError::from(Refusal::new(ErrorCode::BodyTooLarge, detail).with("rows_max", rows_max))
+}
+
+/// The rows of a JSON text: an array, an object that holds one, or a row alone. `None`: there are more than `most`.
+fn elements(body: &Bytes, feed: Feed, most: usize) -> Result<Option<Vec<Bytes>>, ApiError> {
     let wrong = |error: serde_json::Error| {
         let detail = format!(
             "The body is no JSON (line {}, column {}).",
@@ -163,23 +170,24 @@ fn elements(body: &Bytes, feed: Feed) -> Result<Vec<Bytes>, ApiError> {
         ApiError::from(Refusal::new(ErrorCode::JsonInvalid, detail))
     };
     let bytes_of = |raw: &RawValue| body.slice_ref(raw.get().as_bytes());
+    let rows_of = |items: Option<Vec<&RawValue>>| -> Option<Vec<Bytes>> {
+        Some(items?.into_iter().map(bytes_of).collect())
+    };
     let text = body.trim_ascii();
     if text.starts_with(b"[") {
-        let items: Vec<&RawValue> = serde_json::from_slice(text).map_err(wrong)?;
-        return Ok(items.into_iter().map(bytes_of).collect());
+        return Ok(rows_of(items(text, most).map_err(wrong)?));
     }
     let members: std::collections::BTreeMap<String, &RawValue> =
         serde_json::from_slice(text).map_err(wrong)?;
     let list = feed.lists().iter().find_map(|name| members.get(*name));
     if let Some(list) = list {
-        let items: Vec<&RawValue> = serde_json::from_str(list.get()).map_err(wrong)?;
-        return Ok(items.into_iter().map(bytes_of).collect());
+        return Ok(rows_of(items(list.get().as_bytes(), most).map_err(wrong)?));
     }
     if ["id", "listing_id", "name"]
         .iter()
         .any(|name| members.contains_key(*name))
     {
-        return Ok(vec![body.slice_ref(text)]);
+        return Ok(Some(vec![body.slice_ref(text)]));
     }
     let detail = format!(
         "There are no rows here: send an array, an object that holds one as {}, or one row a line as application/x-ndjson.",
@@ -188,13 +196,46 @@ fn elements(body: &Bytes, feed: Feed) -> Result<Vec<Bytes>, ApiError> {
     Err(Refusal::new(ErrorCode::MemberMissing, detail).into())
 }
 
-/// A row a line; blank ones do not count.
-fn lines(body: &Bytes) -> Vec<Bytes> {
+/// The values of an array. Of one that has more than `most` none is kept: millions fit into a body.
+fn items(text: &[u8], most: usize) -> serde_json::Result<Option<Vec<&RawValue>>> {
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let items = serde::Deserializer::deserialize_seq(&mut json, Items(most))?;
+    json.end()?;
+    Ok(items)
+}
+
+/// Takes so many values at most.
+struct Items(usize);
+
+impl<'de> Visitor<'de> for Items {
+    type Value = Option<Vec<&'de RawValue>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Self::Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = values.next_element::<&'de RawValue>()? {
+            if items.len() == self.0 {
+                while values.next_element::<IgnoredAny>()?.is_some() {}
+                return Ok(None);
+            }
+            items.push(item);
+        }
+        Ok(Some(items))
+    }
+}
+
+/// A row a line; blank ones do not count. `None`: there are more than `most`.
+fn lines(body: &Bytes, most: usize) -> Option<Vec<Bytes>> {
     let lines = body.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
-    lines
+    let rows: Vec<Bytes> = lines
         .filter(|line| !line.is_empty())
+        .take(most.saturating_add(1))
         .map(|line| body.slice_ref(line))
-        .collect()
+        .collect();
+    (rows.len() <= most).then_some(rows)
 }
 
 /// Rows on their way into the store.

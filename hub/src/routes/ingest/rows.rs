@@ -191,7 +191,7 @@ pub(super) fn too_long() -> Refusal {
     Refusal::new(ErrorCode::BodyTooLarge, detail)
 }
 
-pub(super) fn too_many(rows_max: u32) -> ApiError {
+fn too_many(rows_max: u32) -> ApiError {
     let detail = format!(
         "One request has at most {rows_max} rows. Those before are stored: send the rest in further requests."
     );
