@@ -211,7 +211,7 @@ impl Client {
             };
             failures = if place.last > before { 1 } else { failures + 1 };
             if !self.pause(failures, &error, ends_at).await {
-                return Err(error);
+                return Err(late(error));
             }
         }
     }
@@ -303,6 +303,14 @@ fn refused(data: &str) -> Error {
 
 fn refusal(status: u16, answer: &RawValue) -> Error {
     Error::Refused(Box::new(problem_of(status, answer.get().as_bytes())))
+}
+
+/// A hub that has no time to tell of a call has not refused it: the call goes on.
+fn late(last: Error) -> Error {
+    match last {
+        Error::Refused(_) => Error::unreachable(FOLLOWING, last.sentence()),
+        last => last,
+    }
 }
 
 /// It may have been carried out: the same key tells.
@@ -402,6 +410,14 @@ mod tests {
             let odd = Place::default().take(&event(name, None, data), &mut |_| ());
             assert!(matches!(odd, Err(Error::Answer { .. })), "{name}");
         }
+    }
+
+    #[test]
+    fn a_hub_without_time_has_not_refused_the_call() {
+        let busy = Error::Refused(Box::new(problem_of(503, br#"{"error":"unavailable"}"#)));
+        let error = late(busy);
+        assert!(matches!(error, Error::Unreachable { .. }) && error.problem().is_none());
+        assert!(matches!(late(Error::Closed), Error::Closed));
     }
 
     #[test]
