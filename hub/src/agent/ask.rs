@@ -8,7 +8,7 @@
 //! asks in a conversation of its own: one that takes up an answer of another's conversation hands it back for a while, and
 //! the one that asked reads its own conversation beside its session ([`watch`]).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt::{self, Debug};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -26,6 +26,7 @@ use uuid::Uuid;
 
 use super::limits::{
     ANSWERS_AT_ONCE, ELSEWHERE_OFFERS_MAX, ELSEWHERE_PAUSE, QUESTIONS_MAX, WITHDRAWAL_LIFETIME,
+    WORDS_KNOWN_MAX,
 };
 use super::receive::Verdict;
 use super::stats::Fate;
@@ -87,6 +88,8 @@ struct Waiter {
     from: Did,
     kind: String,
     hearing: Option<Hearing>,
+    /// The last words that were heard.
+    heard: VecDeque<Uuid>,
     answer: oneshot::Sender<Result<Vec<u8>, AskError>>,
 }
 
@@ -138,13 +141,22 @@ impl Questions {
         (waiter.from == envelope.from && waiter.kind == envelope.kind).then_some(id)
     }
 
-    /// Who hears this word, which is said before an answer that is waited for here.
+    /// Who hears this word, which is said before an answer that is waited for here. Whoever asks first is told: a message may
+    /// be offered again, and where processes share the mailbox its session and [`watch`] see the same one.
     fn hearing(&self, envelope: &Envelope) -> Option<Hearing> {
         let id = Uuid::try_parse(envelope.reply_to.as_deref()?).ok()?;
-        let waiting = self.waiting();
-        let waiter = waiting.get(&id)?;
-        let hearing = waiter.hearing.as_ref()?;
-        (waiter.from == envelope.from && hearing.kind == envelope.kind).then(|| hearing.clone())
+        let mut waiting = self.waiting();
+        let waiter = waiting.get_mut(&id)?;
+        let hearing = waiter.hearing.as_ref()?.clone();
+        let is_one = waiter.from == envelope.from && hearing.kind == envelope.kind;
+        if !is_one || waiter.heard.contains(&envelope.id) {
+            return None;
+        }
+        if waiter.heard.len() >= WORDS_KNOWN_MAX {
+            waiter.heard.pop_front();
+        }
+        waiter.heard.push_back(envelope.id);
+        Some(hearing)
     }
 
     fn answer(&self, id: Uuid, answer: Result<Vec<u8>, AskError>) {
@@ -218,6 +230,7 @@ impl HubAgent {
             from: question.to.clone(),
             kind: kind.to_owned(),
             hearing,
+            heard: VecDeque::new(),
             answer,
         };
         let _place = self.questions.take_place(id, waiter)?;
@@ -336,6 +349,7 @@ mod tests {
             from: Did::parse(from).unwrap(),
             kind: "a.b.response".to_owned(),
             hearing: None,
+            heard: VecDeque::new(),
             answer,
         };
         (waiter, answered)

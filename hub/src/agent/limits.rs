@@ -51,6 +51,9 @@ pub const QUESTIONS_MAX: usize = 1_024;
 /// How long the word that nobody waits for an answer any more is worth something.
 pub const WITHDRAWAL_LIFETIME: Duration = Duration::from_mins(1);
 
+/// Words before an answer that are known again, so that none is heard twice.
+pub const WORDS_KNOWN_MAX: usize = 256;
+
 /// Answers that are read at once from the conversation of a process's own questions.
 pub const ANSWERS_AT_ONCE: usize = 16;
 
