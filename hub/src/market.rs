@@ -21,6 +21,7 @@ use uuid::Uuid;
 
 use crate::catalog::Quarantine;
 use crate::config::Settings;
+use crate::throttle::Holdings;
 
 pub mod crawl;
 pub mod documents;
@@ -91,6 +92,8 @@ pub struct MarketRoom {
     pub peers: Arc<PeerRoom>,
     /// The keys whose receipts are this hub's.
     pub keys: Vec<aip_protocol::multikey::VerifyingKey>,
+    /// Streams of events, by who has them open.
+    pub streams: Holdings,
     references: Mutex<Box<dyn CryptoRng + Send>>,
 }
 
@@ -137,6 +140,7 @@ impl MarketRoom {
             peers,
             shelf,
             keys,
+            streams: Holdings::new(limits::STREAMS_PER_NETWORK_MAX),
             references: Mutex::new(parts.references),
         }
     }

@@ -180,3 +180,6 @@ pub const PEER_KEYS_FILE_BYTES_MAX: u64 = 256 * 1_024;
 
 /// Hubs that a document or an answer names.
 pub const PEERS_TOLD_MAX: usize = 200;
+
+/// Streams of events of calls that one network address has open at once, of those of all: one stranger leaves places to others.
+pub const STREAMS_PER_NETWORK_MAX: usize = aip_market::limits::FOLLOWERS_MAX / 8;

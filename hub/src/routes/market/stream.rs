@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
-use actix_web::{HttpResponse, web};
-use aip_market::invoke::{Invoked, JobEvent, JobFeed};
+use actix_web::{HttpRequest, HttpResponse, web};
+use aip_market::invoke::{Invoked, JobEvent, JobFeed, StreamPlace};
 use aip_market::refusal::{MarketCode, MarketRefusal};
+use aip_protocol::error::{ErrorCode, Refusal};
 use aip_protocol::sse;
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
@@ -13,7 +14,10 @@ use serde_json::{Map, Value};
 use tokio::time::sleep;
 
 use crate::app::App;
+use crate::error::MarketError;
 use crate::limits::STREAM_KEEPALIVE_SECS;
+use crate::market::MarketRoom;
+use crate::throttle::Hold;
 
 /// The event that says which job it is.
 pub(super) const JOB: &str = "job";
@@ -34,11 +38,29 @@ pub(super) fn event(name: &str, json: &[u8]) -> Bytes {
     text.into()
 }
 
+/// A place for a stream, among those of all and among those of the network address that asks.
+///
+/// # Errors
+/// `rate_limited`: so many are open there already; `unavailable`: so many are open at all.
+pub(super) fn take_place(
+    app: &App,
+    room: &MarketRoom,
+    req: &HttpRequest,
+) -> Result<(StreamPlace, Hold), MarketError> {
+    let mut hold = room.streams.hold(app.throttle.network(req));
+    if !hold.grow(1) {
+        let detail = "Too many calls are being followed from your network address. Poll, or try again.";
+        return Err(Refusal::new(ErrorCode::RateLimited, detail).retry_after(1).into());
+    }
+    Ok((room.engine.take_stream()?, hold))
+}
+
 /// The events of a job, after `first`.
-pub(super) fn respond(app: web::Data<App>, feed: JobFeed, first: Bytes) -> HttpResponse {
+pub(super) fn respond(app: web::Data<App>, feed: JobFeed, hold: Hold, first: Bytes) -> HttpResponse {
     let feed = Feed {
         app,
         job: feed,
+        _hold: hold,
         first: Some(first),
         is_over: false,
     };
@@ -53,6 +75,7 @@ pub(super) fn respond(app: web::Data<App>, feed: JobFeed, first: Bytes) -> HttpR
 struct Feed {
     app: web::Data<App>,
     job: JobFeed,
+    _hold: Hold,
     first: Option<Bytes>,
     is_over: bool,
 }

@@ -17,6 +17,7 @@ use crate::app::App;
 use crate::error::MarketError;
 use crate::routes::market::stream::{self, JOB};
 use crate::routes::market::{poll_url, room};
+use crate::throttle::Hold;
 
 const APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
@@ -66,10 +67,10 @@ async fn ask(
     req: &HttpRequest,
     payload: web::Payload,
     manner: Manner,
-) -> Result<(InvokeCall, Option<StreamPlace>), MarketError> {
+) -> Result<(InvokeCall, Option<(StreamPlace, Hold)>), MarketError> {
     let call = read_call(app, req, payload).await?;
     let place = match manner {
-        Manner::Events => Some(room(app)?.engine.take_stream()?),
+        Manner::Events => Some(stream::take_place(app, room(app)?, req)?),
         Manner::Plain | Manner::Later(_) => None,
     };
     Ok((call, place))
@@ -107,13 +108,17 @@ async fn later(
     Ok(response)
 }
 
-fn streamed(begun: Begun, handle: JobHandle, place: StreamPlace) -> Result<HttpResponse, MarketError> {
+fn streamed(
+    begun: Begun,
+    handle: JobHandle,
+    (place, hold): (StreamPlace, Hold),
+) -> Result<HttpResponse, MarketError> {
     let app = begun.app.clone();
     let engine = &room(&app)?.engine;
     let first: Bytes = stream::event(JOB, &engine.job_body(&handle.job, Some(&handle.secret)));
     let feed = engine.feed(handle.job.id, 0, place);
     actix_web::rt::spawn(begun.counted(handle));
-    Ok(stream::respond(app.clone(), feed, first))
+    Ok(stream::respond(app.clone(), feed, hold, first))
 }
 
 impl Begun {

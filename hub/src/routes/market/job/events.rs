@@ -44,10 +44,10 @@ pub async fn events(app: web::Data<App>, req: HttpRequest) -> Result<HttpRespons
     let after = after(&req)?;
     let engine = &asked.room.engine;
     let job = asked.open(&app, &req).await?;
-    let place = engine.take_stream()?;
+    let (place, hold) = stream::take_place(&app, asked.room, &req)?;
     let first = stream::event(JOB, &engine.job_body(&job, None));
     let feed = engine.feed(job.id, after, place);
-    Ok(stream::respond(app.clone(), feed, first))
+    Ok(stream::respond(app.clone(), feed, hold, first))
 }
 
 /// The number of the last event that the caller has; 0: none.

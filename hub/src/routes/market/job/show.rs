@@ -8,6 +8,7 @@ use super::{Asked, shown};
 use crate::app::App;
 use crate::error::MarketError;
 use crate::routes::market::invoke::manner;
+use crate::routes::market::stream;
 
 /// Shows a job.
 #[utoipa::path(
@@ -44,7 +45,7 @@ pub async fn show(app: web::Data<App>, req: HttpRequest) -> Result<HttpResponse,
     let patience = manner::patience(&req);
     if matches!(job.stage, JobStage::Running(_))
         && !patience.is_zero()
-        && let Ok(place) = engine.take_stream()
+        && let Ok((place, _hold)) = stream::take_place(&app, asked.room, &req)
     {
         let mut feed = engine.feed(job.id, u64::MAX, place);
         let ended = async { while matches!(feed.next().await, JobEvent::Word(_)) {} };
