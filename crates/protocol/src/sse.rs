@@ -206,7 +206,10 @@ mod tests {
         let stream = format!("id: {long}\ndata: a\n\nid: {fits}\ndata: b\n\n");
         assert_eq!(
             read(stream.as_bytes(), 7),
-            [event("message", "a", None), event("message", "b", Some(fits.as_str()))]
+            [
+                event("message", "a", None),
+                event("message", "b", Some(fits.as_str()))
+            ]
         );
     }
 
