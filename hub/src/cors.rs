@@ -13,11 +13,12 @@ use actix_web::http::header::{
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, DELETE");
 const HEADERS: HeaderValue = HeaderValue::from_static(
-    "authorization, content-type, idempotency-key, last-event-id, prefer, x-aimarket-job-secret, \
+    "authorization, content-type, idempotency-key, last-event-id, payment-signature, prefer, x-aimarket-job-secret, \
      x-aimarket-sandbox-visitor, x-aip-invite, x-api-key, x-payment-channel, x-payment-channel-secret, x-provider-key",
 );
-const EXPOSED: HeaderValue =
-    HeaderValue::from_static("etag, idempotency-replayed, location, retry-after, x-request-id");
+const EXPOSED: HeaderValue = HeaderValue::from_static(
+    "etag, idempotency-replayed, location, payment-required, payment-response, preference-applied, retry-after, x-request-id",
+);
 /// Time a browser keeps the permission, in seconds.
 const MAX_AGE_SECS: HeaderValue = HeaderValue::from_static("3600");
 
