@@ -309,10 +309,7 @@ async fn a_provider_says_how_far_it_is_and_is_told_to_stop() {
             "answered"
         );
         // A message that is offered again, or seen twice, says nothing new.
-        assert_eq!(
-            answered(&hub, &shop, &envelope, PROGRESS, &good).await,
-            "ignored"
-        );
+        assert_eq!(answered(&hub, &shop, &envelope, PROGRESS, &good).await, "ignored");
         // Of somebody else, about another call, of another form: nothing is said by that.
         assert_eq!(
             answered(&hub, &thief, &envelope, PROGRESS, &good).await,
