@@ -11,7 +11,7 @@ use aip_registry::listings::StoredListing;
 use serde::Serialize;
 
 use super::limits::{CONTACT_MEMBERS_MAX, ITEM_ID_BYTES_MAX, MEDIA_MAX};
-use super::search::{Found, body, raw, room_bytes, too_large};
+use super::search::{Found, body, raw, room_bytes};
 use crate::app::App;
 use crate::catalog::Quarantine;
 use crate::error::ApiError;
@@ -108,7 +108,8 @@ pub(super) async fn respond(app: &App, plaintext: &[u8]) -> Result<Found, ApiErr
     };
     let text = raw(&answer)?;
     if text.get().len() > room_bytes(app.settings.relay.envelope_bytes_max) {
-        return Err(too_large());
+        let detail = "The offer does not fit into an envelope. Read the listing over HTTP.";
+        return Err(ApiError::refused(ErrorCode::BodyTooLarge, detail));
     }
     Ok(text)
 }

@@ -87,7 +87,7 @@ fn fewer(answer: &Answer, room_bytes: usize) -> Option<u32> {
     u32::try_from(fits.count().clamp(1, most)).ok()
 }
 
-pub(super) fn too_large() -> ApiError {
+fn too_large() -> ApiError {
     let detail =
         "The answer does not fit into an envelope. Ask without `explain` and `facets`, or over HTTP.";
     ApiError::refused(ErrorCode::BodyTooLarge, detail)

@@ -323,6 +323,10 @@ async fn answers_of_hubs_and_of_bare_providers_are_brought_into_one_form() {
     ] {
         assert!(answered(&nothing(), response(200, body)).await.unwrap().is_trial);
     }
+}
+
+#[tokio::test]
+async fn headers_about_payment_go_on_and_no_others() {
     let paid = Response {
         fields: vec![("payment-response", "e30=".to_owned()), ("etag", "x".to_owned())],
         ..response(200, r#"{"result":1}"#)
