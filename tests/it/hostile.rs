@@ -75,6 +75,13 @@ impl Door {
         self.body && self.template == "/api/v1/ingest/listings"
     }
 
+    /// Whether it says of each row that it is handed what became of it.
+    fn reports_rows(&self) -> bool {
+        let feeds = ["products", "capabilities"];
+        let name = self.template.strip_prefix("/api/v1/ingest/");
+        self.takes_rows() || self.body && name.is_some_and(|name| feeds.contains(&name))
+    }
+
     /// Whether it takes any object: what it knows of it may be there, and need not.
     fn takes_any_object(&self) -> bool {
         let doors = ["accounts", "account/keys", "account/rotate-key"];
@@ -184,6 +191,7 @@ impl House {
             "{channel_id}" => format!("ch_{:032x}", 7),
             "{key_id}" => format!("key_{:016x}", 7),
             "{nonce}" => format!("rcpt_{:032x}", 7),
+            "{job_id}" => "6f8f3f5e-2a52-4e0b-9a5f-6f0c6f1d7c11".to_owned(),
             "{file}" => "receipt.json".to_owned(),
             other => {
                 assert!(!other.starts_with('{'), "say here what stands for {other}");

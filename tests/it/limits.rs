@@ -141,6 +141,27 @@ const TABLE: &[(&str, Exceeded)] = &[
         "market.purse_requests_per_minute",
         By("one_network_cannot_guess_at_purses_without_end"),
     ),
+    ("market_peers.seeds", Not("no limit: hubs that sell here")),
+    (
+        "market_peers.crawl_interval_secs",
+        Not("no limit: how often is looked at what a hub sells"),
+    ),
+    (
+        "market_peers.routing_fee_bps",
+        Not("no limit: what is added to the price of what other hubs sell"),
+    ),
+    (
+        "market_x402.facilitator_timeout_secs",
+        By("a_facilitator_that_is_silent_is_asked_again"),
+    ),
+    (
+        "market_x402.asset_decimals",
+        Not("no limit: how the token is counted"),
+    ),
+    (
+        "search.quarantine",
+        By("what_is_suspect_is_found_when_the_operator_has_looked_at_it"),
+    ),
     (
         "registry.cache_agents_max",
         By("row_82_strangers_names_do_not_fill_the_memory"),

@@ -133,7 +133,7 @@ fn assert_nothing_taken(door: &Door, body: &[u8], answer: &Answer) {
         assert!(body.trim_ascii_start().first() == Some(&b'{'), "{what}");
         return;
     }
-    if answer.status == 200 && door.takes_rows() {
+    if answer.status == 200 && door.reports_rows() {
         assert_no_row_taken(answer, &what);
         return;
     }

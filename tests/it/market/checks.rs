@@ -67,7 +67,9 @@ fn of_payment(channel: &str) -> Vec<Case> {
             "payment_rails_conflict",
             wrong_key(here()).field("X-PAYMENT", "0xab"),
         ),
-        (402, "payment_invalid", elsewhere().field("X-PAYMENT", "0xab")),
+        (402, "payment_invalid", here().field("X-PAYMENT", "0xab")),
+        // What another hub does with it is for that hub to say.
+        (404, "hub_unknown", elsewhere().field("X-PAYMENT", "0xab")),
         (
             402,
             "payment_invalid",
