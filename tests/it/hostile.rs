@@ -184,14 +184,13 @@ impl House {
         let segment = |segment: &str| match segment {
             "{name}" => "bob".to_owned(),
             "{did}" | "{identifier}" | "{agent}" => did.clone(),
-            "{id}" => "6f8f3f5e-2a52-4e0b-9a5f-6f0c6f1d7c11".to_owned(),
+            "{id}" | "{job_id}" => "6f8f3f5e-2a52-4e0b-9a5f-6f0c6f1d7c11".to_owned(),
             "{code}" => "internal".to_owned(),
             "{seq}" => "1".to_owned(),
             "{listing_id}" => "lamp".to_owned(),
             "{channel_id}" => format!("ch_{:032x}", 7),
             "{key_id}" => format!("key_{:016x}", 7),
             "{nonce}" => format!("rcpt_{:032x}", 7),
-            "{job_id}" => "6f8f3f5e-2a52-4e0b-9a5f-6f0c6f1d7c11".to_owned(),
             "{file}" => "receipt.json".to_owned(),
             other => {
                 assert!(!other.starts_with('{'), "say here what stands for {other}");
