@@ -1,8 +1,8 @@
 //! Reads what other hubs sell: their discovery documents and manifests, signed by the keys that are pinned for them.
 //!
-//! A peer that sells here has its capabilities among the listings of this hub ([`shelve`]); of one that nobody has decided about
+//! A peer that sells here has its capabilities among the listings of this hub (`shelve`); of one that nobody has decided about
 //! some are kept as a preview. Nothing that a peer says is an instruction: where it is called, whose its capabilities are and
-//! whether they are sold is decided here. What of a manifest is taken up, [`row`] says.
+//! whether they are sold is decided here. What of a manifest is taken up, `row` says.
 
 use std::sync::Arc;
 

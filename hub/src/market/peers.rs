@@ -1,4 +1,4 @@
-//! Other hubs that sell here: who they are ([`book`]), what they sell (the crawler), and what this hub says to them.
+//! Other hubs that sell here: who they are (`book`), what they sell (the crawler), and what this hub says to them.
 //!
 //! Peers are decided about by the operator, and by nobody else: strangers can only name them.
 
