@@ -1,6 +1,6 @@
 //! What a provider says while it works, for whoever follows the call.
 //!
-//! Each call has a [`Track`]: where it stands, and a bounded window of the words that were told. Who follows takes them at a
+//! Each call has a `Track`: where it stands, and a bounded window of the words that were told. Who follows takes them at a
 //! pace of its own; what it is too slow for it misses, and sees that by the numbers. So neither an endless provider nor a
 //! reader that never reads costs more than the window, and nobody who follows keeps a call waiting.
 
